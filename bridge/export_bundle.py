@@ -63,7 +63,8 @@ def export_bundle(bundle: Bundle, folder: str | os.PathLike[str], **options: Any
     path = target / INDEX
     write_text(path, written(index, indent=2) + "\n")
     if failed := [f"  {each['name']}: {each['error']}" for each in models if "error" in each]:
-        raise ExportError("\n".join([f"{len(failed)} models cannot be exported:", *failed]))
+        count = f"{len(failed)} of {len(models)} models cannot be exported"
+        raise ExportError("\n".join([f"{count}; all else is in {target}:", *failed]))
     return path
 
 

@@ -37,6 +37,13 @@ _REGISTER = (
     "Interpreter(..., resolver=resolver); see docs/custom_operators.md. "
     'export_onnx(..., custom_ops="domain") writes it as it is.'
 )
+# What compilers for one device put into the place of all that the device runs, and the device.
+_COMPILED = {
+    "DISPATCH_OP": "an accelerator",
+    "edgetpu-custom-op": "Coral's Edge TPU",
+    "ethos-u": "Arm's Ethos-U",
+}
+_BEFORE = "Use the file from before it was compiled for that device."
 
 
 @record
@@ -88,6 +95,8 @@ class MissingOperator:
             return f"registered are {span(self.here)}"
         if self.version in custom_kernel.versions(self.name):
             return "not registered; WellKnownOpResolver has it"
+        if self.name in _COMPILED:
+            return f"machine code for {_COMPILED[self.name]}, which nothing else runs"
         if self.name.startswith("Flex"):
             return "a TensorFlow operator, not registered"
         if self.similar:
@@ -169,7 +178,7 @@ def _refuse(missing: Sequence[MissingOperator]) -> None:
         kind = UnsupportedVersion
     if len(missing) == 1 and missing[0].op is Op.CUSTOM:
         name = missing[0].name
-        advice = _REGISTER.format(name)
+        advice = _BEFORE if name in _COMPILED else _REGISTER.format(name)
         raise kind(f"Encountered unresolved custom op: {name}.\n{missing[0]}.\n{advice}")
     if len(missing) == 1:
         raise kind(f"Didn't find op for {missing[0]}.\n{_ADVICE}")

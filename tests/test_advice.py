@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.made_bundles import TASK
 from tests.models import model_path
 from tflite_ort import BudgetExceeded, export, missing_operators
+from tflite_ort.bundles import bundle
 from tflite_ort.command.advice import _SAYS, on_the_command_line
 from tflite_ort.command.cli import app
 from tflite_ort.command.demo import digits_model
@@ -37,7 +39,9 @@ def test_advice_of_python_becomes_options() -> None:
         assert told != message
         assert "--" in told
         assert not any(part in told for part in PYTHON)
-    sources = [Path(m.__file__).read_text(encoding="utf-8") for m in (plain_files, vocabulary)]
+    sources = [
+        Path(m.__file__).read_text(encoding="utf-8") for m in (plain_files, vocabulary, bundle)
+    ]
     used = [p for p, _ in _SAYS if any(p.search(each) for each in (*MESSAGES, *sources))]
     assert len(used) >= len(_SAYS) - 1  # the warning of a resize
 
@@ -49,6 +53,13 @@ def test_an_unresolved_operator_is_advised_an_option() -> None:
     assert "--resolver tflite_ort:WellKnownOpResolver has it" in text
     assert "export --custom-ops domain writes it as it is" in text
     assert "resolver=" not in text
+
+
+def test_a_model_of_a_bundle_is_named_by_an_option(tmp_path: Path) -> None:
+    path = tmp_path / "two.task"
+    path.write_bytes(TASK)
+    text = said("run", path)
+    assert "the bundle has 2; name one with --model; there are 'a_detector.tflite'" in text
 
 
 def test_a_budget_is_raised_by_an_option() -> None:

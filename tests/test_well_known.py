@@ -74,6 +74,15 @@ def test_a_refusal_says_who_has_the_operator() -> None:
         interpreter.allocate_tensors()
 
 
+@pytest.mark.parametrize("name", ["edgetpu-custom-op", "ethos-u", "DISPATCH_OP"])
+def test_machine_code_is_not_to_be_registered(name: str) -> None:
+    interpreter = Interpreter(model_content=custom_model(name, [T((3,))], [T((3,))]))
+    with pytest.raises(UnresolvedOperator, match="Use the file from before") as caught:
+        interpreter.allocate_tensors()
+    assert "machine code for " in str(caught.value)
+    assert "Register it" not in str(caught.value)
+
+
 # Custom operators of the models that mean something to their authors' programs only, are
 # compiled for one device, or hold a vocabulary.
 REFUSED = {

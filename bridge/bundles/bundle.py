@@ -228,5 +228,5 @@ def _chosen(name: str, found: Sequence[Entry], among: Sequence[Entry]) -> Entry:
     if len(found) == 1:
         return found[0]
     listed = ", ".join(repr(each.name) for each in among[:20]) or "nothing"
-    wanted = f"{len(found)} called {name!r}" if name else f"{len(found)}; one has to be named"
+    wanted = f"{len(found)} called {name!r}" if name else f"{len(found)}; name one with model="
     raise MissingEntry(f"the bundle has {wanted}; there are {listed}")

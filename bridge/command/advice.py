@@ -18,6 +18,7 @@ _SAYS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"give the interpreter a resolver that has", "name a resolver (--resolver) that has"),
         (r"raise it with budgets=Budgets\((\w+)=(\d+)\)", r"raise it with --budget \1=\2"),
         (r"external_roots=\[\.\.\.\] names", "--external-root DIR names"),
+        (r"name one with model=", "name one with --model"),
         (r"a model alone is run on numbers", "tflite-ort run runs a model on numbers"),
         (r"Interpreter\(batch=\.\.\.\) runs", "export --batch makes a file that runs"),
     )
