@@ -72,7 +72,8 @@ def record(cls: Any = None, *, eq: bool = True, frozen: bool = True) -> Any:
     """Makes the declared class one with slots, whose fields are its annotated names.
 
     A field may have a default, or a default factory by `field`. `__post_init__` is called as that
-    of a dataclass. A record has no base that is one.
+    of a dataclass. A record of a record has the fields of its base first; dataclasses may have a
+    record for a base too.
 
     Args:
         eq: records with equal fields are equal; False: a record equals itself alone.
@@ -92,21 +93,31 @@ def _slotted(declared: type[T], methods: Mapping[str, Any]) -> type[T]:
     left_out = {"__dict__", "__weakref__", *names}
     init = _init_and_check if "__post_init__" in written else _init
     own = {name: value for name, value in written.items() if name not in left_out}
+    base: Any = next((each for each in declared.__mro__[1:] if "_setters" in vars(each)), _NO_BASE)
+    new = tuple(name for name in names if name not in base.__match_args__)
+    fields = (*base.__match_args__, *new)
     namespace = {"__init__": init, **methods, **own}
     namespace.update(
-        __slots__=names,
-        __match_args__=names,
+        __slots__=new,
+        __match_args__=fields,
         __signature__=_SIGNATURE,
         __dataclass_fields__=_DATACLASS_FIELDS,
-        _defaults={name: written[name] for name in names if name in written},
-        _places={name: place for place, name in enumerate(names)},
+        __dataclass_params__=_DATACLASS_PARAMS,
+        _defaults=base._defaults | {name: written[name] for name in names if name in written},
+        _places={name: place for place, name in enumerate(fields)},
         _first=repeat(None, _OFTEN),
     )
     kind: Any = type(declared)
     made = kind(declared.__name__, declared.__bases__, namespace)
-    made._setters = tuple(vars(made)[name].__set__ for name in names)
-    made._content = attrgetter(*names) if len(names) > 1 else _values
+    made._setters = (*base._setters, *(vars(made)[name].__set__ for name in new))
+    made._content = attrgetter(*fields) if len(fields) > 1 else _values
     return made  # type: ignore[no-any-return]
+
+
+class _NO_BASE:  # noqa: N801  # what a record without a base has of one
+    __match_args__ = ()
+    _setters = ()
+    _defaults: Mapping[str, Any] = {}
 
 
 # Records of a class of which as many were made get a constructor that is compiled for them.
@@ -129,16 +140,27 @@ def _init_and_check(self: Any, *values: Any, **named: Any) -> None:
 
 
 def _compiled(cls: Any) -> Any:
-    """What does the same as the present `__init__` in a third of the time: a dataclass's."""
-    namespace: dict[str, Any] = {
-        "__doc__": "Has a constructor."
-    }  # else it would be made, which takes long
+    """What does the same as the present `__init__` in a third of the time."""
+    known: dict[str, Any] = {}
+    parameters, lines = ["self"], []
+    for put, name in zip(cls._setters, cls.__match_args__, strict=True):
+        known[f"_put_{name}"], value = put, name
+        if name in cls._defaults:
+            default = cls._defaults[name]
+            known[f"_default_{name}"] = default
+            parameters.append(f"{name}=_default_{name}")
+            if isinstance(default, _Factory):
+                value = f"_default_{name}.make() if {name} is _default_{name} else {name}"
+        else:
+            parameters.append(name)
+        lines.append(f"_put_{name}(self, {value})")
     if hasattr(cls, "__post_init__"):
-        namespace["__post_init__"] = cls.__post_init__
-    fields = _fields(cls)
-    methods: dict[str, Any] = {"repr": False, "eq": False, "frozen": True}
-    made: Any = dataclasses.make_dataclass(cls.__name__, fields, namespace=namespace, **methods)
-    return made.__init__
+        lines.append("self.__post_init__()")
+    body = "; ".join(lines) or "pass"
+    exec(f"def __init__({', '.join(parameters)}): {body}", known)
+    made = known["__init__"]
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    return made
 
 
 def _arguments(cls: Any, values: Sequence[Any], named: dict[str, Any]) -> tuple[Any, ...]:
@@ -182,9 +204,18 @@ def _hash(self: Any) -> int:
     return hash(tuple(_values(self)))
 
 
-def _setstate(self: Any, values: Sequence[Any]) -> None:
-    for put, value in zip(type(self)._setters, values, strict=True):
-        put(self, value)
+def _getstate(self: Any) -> Any:
+    """The values of the fields; with what else a subclass without slots has."""
+    more = getattr(self, "__dict__", None)
+    return (_values(self), more) if more else _values(self)
+
+
+def _setstate(self: Any, state: Any) -> None:
+    values, more = state if isinstance(state, tuple) else (state, {})
+    for name, value in zip(self.__match_args__, values, strict=True):
+        object.__setattr__(self, name, value)
+    if more:
+        self.__dict__.update(more)
 
 
 def _setattr(self: Any, name: str, value: Any) -> None:
@@ -210,15 +241,26 @@ class _DataclassFields:
         return fields
 
 
+class _DataclassParams:
+    """What `dataclasses` asks the base of a dataclass for, made when it does."""
+
+    def __get__(self, instance: object, cls: Any) -> Any:
+        return _as_dataclass(cls).__dataclass_params__
+
+
 @cache
 def _as_dataclass(cls: Any) -> Any:
     """A dataclass with the fields of a record."""
-    return dataclasses.make_dataclass(cls.__name__, _fields(cls))
+    frozen = cls.__setattr__ is _setattr
+    return dataclasses.make_dataclass(cls.__name__, _fields(cls), frozen=frozen)
 
 
 def _fields(cls: Any) -> list[tuple[str, Any, Any]]:
     """Name, type and field of each."""
-    types, defaults = cls.__annotations__, cls._defaults
+    types: dict[str, Any] = {}
+    for each in reversed(cls.__mro__):
+        types |= vars(each).get("__annotations__", {})
+    defaults = cls._defaults
     return [(name, types[name], _field(defaults, name)) for name in cls.__match_args__]
 
 
@@ -235,10 +277,11 @@ def _field(defaults: Mapping[str, Any], name: str) -> Any:
 _CONSTRUCTORS = (_init, _init_and_check)  # a subclass may have one of its own
 _METHODS = {
     "__repr__": _repr,
-    "__getstate__": _values,
+    "__getstate__": _getstate,
     "__setstate__": _setstate,
 }
 _COMPARED = {"__eq__": _eq, "__hash__": _hash}
 _UNHASHED = {"__eq__": _eq, "__hash__": None}
 _FROZEN = {"__setattr__": _setattr, "__delattr__": _delattr}
 _SIGNATURE, _DATACLASS_FIELDS = _Signature(), _DataclassFields()
+_DATACLASS_PARAMS = _DataclassParams()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import Enum, unique
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from tflite_ort.providers.plugins import find_provider
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.session import ORT_RELEASE, ORT_VERSION
 from tflite_ort.providers.traits import CPU, WRONG_BEFORE, WrongResult, traits_of
+from tflite_ort.records import field, record
 from tflite_ort.schema import DelegateError, MissingDelegate, Op, OperatorView
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ ProviderChoice = str | tuple[str, Mapping[str, Any]]
 AUTO = "auto"
 
 
-@dataclass(frozen=True)
+@record
 class Delegate:
     """Something that can run operators.
 
@@ -54,7 +55,7 @@ class Delegate:
         return _wrong_result(self.name, op)
 
 
-@dataclass(frozen=True)
+@record
 class ExecutionProviderDelegate(Delegate):
     """An ONNX Runtime execution provider, such as ``CPUExecutionProvider``.
 

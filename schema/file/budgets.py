@@ -8,9 +8,9 @@ these limits real models are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
 from functools import cache
 
+from tflite_ort.records import record
 from tflite_ort.schema.file.errors import BudgetExceeded
 
 # Results that are no more times larger than what they are made of count for nothing.
@@ -19,7 +19,7 @@ LEAST_BYTES = 4  # that an element of a result counts: kernels compute narrow ty
 MOST_DIMENSIONS = 64  # of an array in numpy, which no budget can raise
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Budgets:
     """Limits of what a model may ask for.
 
@@ -56,7 +56,7 @@ class Budgets:
     option_values: int = 1 << 14
     metadata_bytes: int = 1 << 28
     bundle_bytes: int = 1 << 30
-    used: dict[str, int] | None = field(default=None, compare=False, repr=False)
+    used: dict[str, int] | None = None
 
     def __post_init__(self) -> None:
         for name in self.names():
@@ -68,7 +68,21 @@ class Budgets:
     @cache
     def names(cls) -> tuple[str, ...]:
         """The limits there are."""
-        return tuple(each.name for each in fields(cls) if each.name != "used")
+        return tuple(name for name in cls.__match_args__ if name != "used")
+
+    def _limits(self) -> tuple[int, ...]:
+        return tuple([getattr(self, name) for name in self.names()])
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all limits are the same."""
+        return isinstance(other, Budgets) and self._limits() == other._limits()
+
+    def __hash__(self) -> int:
+        return hash(self._limits())
+
+    def __repr__(self) -> str:
+        limits = zip(self.names(), self._limits(), strict=True)
+        return f"Budgets({', '.join(f'{name}={limit}' for name, limit in limits)})"
 
     def check(self, name: str, needed: int, what: object = "the model") -> None:
         """Refuse `needed` of the quantity `name`.
