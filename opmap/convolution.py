@@ -28,7 +28,11 @@ from tflite_ort.opmap.idioms.exact_sums import (
 )
 from tflite_ort.opmap.idioms.hybrid import hybrid_input
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
-from tflite_ort.opmap.idioms.rounded_images import rounded_convolution, rounds_cells
+from tflite_ort.opmap.idioms.rounded_images import (
+    rounded_convolution,
+    rounds_cells,
+    run_of,
+)
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
 from tflite_ort.opmap.idioms.wide_channels import (
     convolution_of_wide,
@@ -68,11 +72,13 @@ _ROW_CHANNELS = 4
 def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     """Conv with the filter [out, kh, kw, in / groups] as [out, in / groups, kh, kw]."""
     check_types(op["input"], op["filter"])
-    if g.target.cpu_kernels and _is_read_in_rows(op, g):
-        convolution_of_rows(op, g)
-        return
     windows = image_windows(op, op["filter"].shape[1:3], NO_EDGES)
-    if rounded_convolution(op, g, windows, _asymmetric(op["filter"])):
+    in_rows = g.target.cpu_kernels and _is_read_in_rows(op, g)
+    by_runs = not in_rows or (windows is not None and run_of(windows) > 1)
+    if by_runs and rounded_convolution(op, g, windows, _asymmetric(op["filter"])):
+        return
+    if in_rows:
+        convolution_of_rows(op, g)
         return
     op, edges = without_pad(convolution_of_wide(op, g), g)
     convolution(op, g, edges, partial(_conv_2d_operands, op, g))

@@ -47,37 +47,52 @@ class WindowRows:
 
     Args:
         images: how many.
-        cells: of an image; one of zeros comes behind them where `beyond`.
-        places: [windows of all images, cells of a window], the cell that is read; None: a window is
-            one cell, and all cells are read in their order.
+        cells: of an image; a run of zeros comes behind them where `beyond`.
+        places: [windows of all images, runs of a window], the run that is read; None: a window is
+            one run, and all are read in their order.
+        run: so many cells side by side are read together by all windows.
     """
 
     images: int
     cells: int
     places: Cells | None
     beyond: bool
+    run: int
 
     @classmethod
     def of(cls, images: int, windows: tuple[WindowAxis, WindowAxis]) -> WindowRows:
         """The rows of `windows`."""
+        run = run_of(windows)
         rows, columns = (_positions(axis) for axis in windows)
-        height, width = (axis.cells for axis in windows)
+        columns = columns[:, ::run] // run
+        height, width = windows[0].cells, windows[1].cells // run
         inside = (rows >= 0)[:, None, :, None] & (columns >= 0)[:, None, :]
         places = rows[:, None, :, None] * width + columns[:, None, :]
         places = np.where(inside, places, height * width)
         places = places.reshape(len(rows) * len(columns), -1)
-        beyond, cells = not inside.all(), height * width
-        if np.array_equal(places, np.arange(cells)[:, np.newaxis]):
-            return cls(images, cells, None, False)
-        first = np.arange(images)[:, np.newaxis, np.newaxis] * (cells + beyond)
+        beyond, runs = not inside.all(), height * width
+        if np.array_equal(places, np.arange(runs)[:, np.newaxis]):
+            return cls(images, runs * run, None, False, run)
+        first = np.arange(images)[:, np.newaxis, np.newaxis] * (runs + beyond)
         every = (places + first).reshape(-1, places.shape[1])
-        return cls(images, cells, every.astype(np.int32), beyond)
+        return cls(images, runs * run, every.astype(np.int32), beyond, run)
 
     def collected(self, g: Graph, cells: ir.Value, depth: int) -> ir.Value:
         """Rows [windows, depth] of `cells` [cells of all images, channels]."""
         if self.places is None:
-            return cells
+            return cells if self.run == 1 else g.reshape(cells, (-1, depth))
+        if self.run > 1:
+            cells = g.reshape(cells, (-1, depth // self.places.shape[1]))
         return g.reshape(g.op("Gather", cells, g.constant(self.places), axis=0), (-1, depth))
+
+
+def run_of(windows: tuple[WindowAxis, WindowAxis]) -> int:
+    """How many cells side by side all windows read together: the columns of a window where windows
+    neither overlap nor are padded along a row, as the patches of a transformer; otherwise 1."""
+    _, columns = windows
+    apart = columns.stride % columns.kernel == 0 and columns.dilation == 1
+    aligned = not columns.before and not columns.after and columns.cells % columns.kernel == 0
+    return columns.kernel if apart and aligned else 1
 
 
 def _positions(axis: WindowAxis) -> npt.NDArray[np.int64]:
@@ -168,7 +183,7 @@ def _product_of_image(
     else:
         codes, zero_point, scale = quantized_row(g, cells)
     if rows.beyond:
-        codes = g.op("Pad", codes, g.ints([0, 0, 1, 0]), zero_point)
+        codes = g.op("Pad", codes, g.ints([0, 0, rows.run, 0]), zero_point)
     codes = rows.collected(g, codes, matrix.codes.shape[1])
     operands = codes, g.constants.add(matrix.codes.T, "weights"), scale, g.constant(matrix.scale)
     return g.op("MatMulIntegerToFloat", *operands, zero_point, None, bias, domain=_MICROSOFT)
@@ -181,7 +196,7 @@ def _product_of_images(
     channels = op["input"].shape[3]
     images = g.reshape(_cells(op, g), (rows.images, rows.cells, channels))
     if rows.beyond:
-        images = g.op("Pad", images, g.ints([0, 0, 0, 0, 1, 0]))
+        images = g.op("Pad", images, g.ints([0, 0, 0, 0, rows.run, 0]))
     found = rounded(g, images, rounding, (1, 2)).moved(g)
     depth = matrix.codes.shape[1]
     windows = rows.collected(g, g.reshape(found.codes, (-1, channels)), depth)

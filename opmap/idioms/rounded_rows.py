@@ -111,7 +111,8 @@ def _product_of_rows(
     rows, depth = shape
     largest = g.op("ReduceMax", g.op("Abs", x), g.ints([1]), keepdims=1)
     steps = g.op("Mul", largest, g.constant(np.float32(1 / _LARGEST)))
-    zero_points = g.constant(np.full((rows, 1), _ZERO_POINT, np.uint8))
+    # One for all: ONNX Runtime then rounds a tensor that several products read once.
+    zero_points = g.constants.once(np.full((rows, 1), _ZERO_POINT, np.uint8), f"rows_{rows}")
     rounded = g.op("QuantizeLinear", x, steps, zero_points, axis=1, block_size=depth)
     one, zero_point = g.constant(1, np.float32), g.constant(_ZERO_POINT, np.uint8)
     operands = rounded, codes, one, scale, zero_point

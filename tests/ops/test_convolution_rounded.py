@@ -66,6 +66,11 @@ CASES = {
     "two images": convolution((2, 14, 14, 64), 64, 3),
     "two images, 1x1": convolution((2, 14, 14, 128), 128, 1),
     "two images, one scale": convolution((2, 14, 14, 64), 64, 3, channels=False),
+    "patches": convolution((1, 96, 96, 3), 128, 16, stride=16, padding=Padding.VALID),
+    "patches of two images": convolution((2, 64, 96, 3), 96, 16, stride=16, padding=Padding.VALID),
+    "patches with rows beyond": convolution((1, 26, 28, 64), 96, 4, stride=4),
+    "two images with rows beyond": convolution((2, 26, 28, 64), 96, 4, stride=4),
+    "patches apart": convolution((1, 94, 96, 4), 192, 8, stride=16, padding=Padding.VALID),
 }
 IMAGES = {
     "normal": lambda rng, shape: rng.normal(0.3, 2, shape),

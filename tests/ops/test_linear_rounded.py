@@ -270,3 +270,18 @@ def test_batch_matmul_by_one_matrix_is_a_product_of_codes(case: Case) -> None:
 def test_the_default_is_auto() -> None:
     with pytest.raises(ValueError, match="'auto', 'float', 'dynamic', 'xnnpack'"):
         Interpreter(model_content=dense(1, 8, 8).model(), hybrid="none")
+
+
+@pytest.mark.skipif(not ROUNDS, reason="this processor's products of 8 bits saturate")
+@pytest.mark.parametrize("rows", [48, 96, 300])
+def test_rows_that_several_products_read_are_rounded_once(rows: int) -> None:
+    rng = np.random.default_rng(SEED)
+    tensors, nodes = {"x": T((rows, 256))}, []
+    for name in ("queries", "keys", "values"):
+        codes = rng.integers(-127, 128, (256, 256)).astype(np.int8)
+        tensors[f"w_{name}"] = T.constant(codes, scale=0.01)
+        tensors[name] = T((rows, 256))
+        operands = ["x", f"w_{name}"]
+        nodes.append(Node(Op.FULLY_CONNECTED, operands, [name], FullyConnectedOptions()))
+    found = optimised_nodes(graph_model(tensors, nodes, ["queries", "keys", "values"]))
+    assert (found["QuantizeLinear"], found["MatMulIntegerToFloat"]) == (1, 3)
