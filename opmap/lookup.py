@@ -7,6 +7,7 @@ that joins words that are not neighbours.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -23,6 +24,7 @@ from tflite_ort.schema import (
     EmbeddingLookupSparseOptions,
     Op,
     OperatorView,
+    TensorType,
     TensorView,
     Untranslatable,
 )
@@ -33,6 +35,8 @@ Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
 _CODES = 1  # bytes of an element
+# On the CPU a table of no more codes is held as floats, from which one node takes rows.
+_MOST_UNPACKED = 2**18
 
 
 @translator(Op.EMBEDDING_LOOKUP, versions=(1, 5))
@@ -59,15 +63,26 @@ def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
     if output.dtype.kind != "f" or quantization.zero_point[0]:
         raise Untranslatable(f"{output.type.name} rows, zero point {quantization.zero_point[0]}")
     # TFLite reads uint8 codes as int8 ones.
-    codes = g.constants.add(table.data.view(np.int8), table.name)
-    rows = g.cast(g.op("Gather", codes, places), ir.DataType.FLOAT)
+    codes, scales = table.data.view(np.int8), quantization.scale
     if quantization.per_channel:
-        scales = quantization.scale.reshape(-1, *(1,) * (table.rank - 1))
+        scales = scales.reshape(-1, *(1,) * (table.rank - 1))
+    if g.target.cpu_kernels and codes.size <= _MOST_UNPACKED and output.type is TensorType.FLOAT32:
+        real = partial(_unpacked, codes, scales)
+        rows = g.constants.laid(table.constant, "as floats", real, table.name)
+        g.write(output, g.op("Gather", rows, places))
+        return
+    rows = g.op("Gather", g.constants.add(codes, table.name), places)
+    if quantization.per_channel:
         scale = g.op("Gather", g.constant(scales), places)
     else:
         scale = g.constant(quantization.sole_scale)
-    value = g.op("Mul", rows, scale)
+    value = g.op("Mul", g.cast(rows, ir.DataType.FLOAT), scale)
     g.write(output, g.cast(value, output.dtype))
+
+
+def _unpacked(codes: Array, scales: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """The table as the real numbers that TFLite makes of its rows."""
+    return codes.astype(np.float32) * scales
 
 
 def _rows_of_blocks(

@@ -8,26 +8,11 @@ from typing import Any
 from tflite_ort.batching.graph import BatchedGraph
 from tflite_ort.batching.registry import rule
 from tflite_ort.schema import Op, OperatorView, SelectV2Options, TensorView, Unbatchable
+from tflite_ort.schema.values.elementwise import BROADCASTING, UNARY
 from tflite_ort.schema.values.sizes import is_one, may_differ
 
 View = OperatorView[Any]
 
-# Their operands broadcast as numpy's do.
-BROADCASTING: tuple[Op | str, ...] = (
-    *(Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.SQUARED_DIFFERENCE, Op.FLOOR_DIV, Op.FLOOR_MOD),
-    *(Op.MAXIMUM, Op.MINIMUM, Op.POW, Op.ATAN2, Op.LOGICAL_AND, Op.LOGICAL_OR, Op.BITWISE_XOR),
-    *(Op.RIGHT_SHIFT, Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.GREATER),
-    *(Op.GREATER_EQUAL, Op.SELECT_V2, Op.PRELU),
-    *("FlexAdd", "FlexAddV2", "FlexSub", "FlexMul"),
-)
-# These have one operand.
-UNARY: tuple[Op | str, ...] = (
-    *(Op.ABS, Op.CEIL, Op.SQUARE, Op.COS, Op.SIN, Op.EXP, Op.LOG, Op.RSQRT, Op.SQRT, Op.FLOOR),
-    *(Op.ROUND, Op.NEG, Op.SIGN, Op.ZEROS_LIKE, Op.BUCKETIZE, Op.LOGICAL_NOT),
-    *(Op.ELU, Op.HARD_SWISH, Op.RELU_0_TO_1, Op.RELU_N1_TO_1, Op.RELU, Op.RELU6, Op.LEAKY_RELU),
-    *(Op.GELU, Op.LOGISTIC, Op.TANH, Op.REAL, Op.IMAG, Op.COMPLEX_ABS),
-    *("Atan", "ATAN", "Sinh", "FlexErf", "FlexSoftplus"),
-)
 # Their operands have one shape.
 ALIKE = (
     *(Op.ADD_N, Op.STABLEHLO_ADD, Op.STABLEHLO_MULTIPLY, Op.STABLEHLO_MAXIMUM),

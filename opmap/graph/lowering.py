@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.blocks import keep_blocks
 from tflite_ort.opmap.graph.forms import Layout, Target
 from tflite_ort.opmap.graph.graph import Graph
+from tflite_ort.opmap.graph.joined_sums import join_sums
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS
 from tflite_ort.opmap.graph.opsets import OPSET as OPSET
 from tflite_ort.opmap.graph.sums_before_norms import join_sums_and_norms
@@ -75,6 +77,17 @@ def _ungrouped(*_: Any) -> Mapping[int, Group]:
     return {}
 
 
+class Cut(Protocol):
+    """Rows of a tensor as a tensor of their own."""
+
+    @property
+    def source(self) -> TensorView:
+        """The tensor."""
+
+    def emit(self, g: Graph) -> None:
+        """Add the node that cuts."""
+
+
 def lower(
     operators: Sequence[OperatorView[Any]],
     inputs: Sequence[TensorView],
@@ -84,10 +97,14 @@ def lower(
     target: Target = PORTABLE,
     name: str = "main",
     grouping: Grouping = _ungrouped,
+    cuts: Mapping[int, Sequence[Cut]] = MappingProxyType({}),
 ) -> Lowered:
     """Translate `operators` (in execution order) into one graph.
 
     All operators are tried, even after a refusal, so that all refusals come at once.
+
+    Args:
+        cuts: by index of an operator, what is cut before it.
     """
     g, dimensions = Graph(target, partial(translate, registry=registry)), dict[int, str]()
     input_names = unique_names(inputs, "input", set())
@@ -99,7 +116,9 @@ def lower(
         for tensor, name in zip(inputs, input_names, strict=True)
     ]
     refusals: dict[int, str] = {}
-    for op in _one_by_one(operators, g, grouping(operators, outputs, registry, target)):
+    cut = [each.source for before in cuts.values() for each in before]
+    groups = grouping(operators, [*outputs, *cut], registry, target)
+    for op in _one_by_one(operators, g, groups, cuts):
         try:
             translate(op, g, registry)
         except Untranslatable as refusal:
@@ -113,11 +132,18 @@ def lower(
 
 
 def _one_by_one(
-    operators: Sequence[OperatorView[Any]], g: Graph, groups: Mapping[int, Group]
+    operators: Sequence[OperatorView[Any]],
+    g: Graph,
+    groups: Mapping[int, Group],
+    cuts: Mapping[int, Sequence[Cut]],
 ) -> Iterator[OperatorView[Any]]:
-    """The operators that are not translated with their group, which is done on the way."""
+    """The operators that are not translated with their group; that, and cuts, are done on the
+    way."""
     waiting, left = dict[int, list[OperatorView[Any]]](), set[int]()
     for op in operators:
+        for cut in cuts.get(op.index, ()):
+            with g.at(op):
+                cut.emit(g)
         group = groups.get(op.index)
         if group is None or id(group) in left:
             yield op
@@ -219,6 +245,7 @@ def _model(
         keep_blocks(graph, g.target.block)
     if g.target.cpu_kernels:
         join_sums_and_norms(graph)
+        join_sums(graph, g.constants)
     used = graph.read_ids()
     initializers = (value for value in g.constants.values if id(value) in used)
     graph.initializers.update((value.name, value) for value in initializers)

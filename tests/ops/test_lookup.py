@@ -15,7 +15,9 @@ from tests.one_op import Case, Node, T, check, graph_model, ours
 from tests.ops.moved import FLOAT32, INT8, INT16, INT32, INT64, UINT8, ints, moves, tensor
 from tests.ops.operands import with_blocks
 from tests.ops.versions import check_versions, one_per_operator
+from tests.optimised import optimised_nodes
 from tests.oracle import litert
+from tflite_ort.opmap import lookup
 from tflite_ort.schema import (
     BridgeError,
     CombinerType,
@@ -125,6 +127,16 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize(
+    "case", [each for each in CASES if "-computed" in each.name], ids=lambda case: case.name
+)
+def test_large_tables_stay_codes(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert optimised_nodes(case.model())["Mul"] == (case.outputs[0].type is FLOAT16)
+    monkeypatch.setattr(lookup, "_MOST_UNPACKED", 0)
+    assert optimised_nodes(case.model())["Mul"] == 1
     check(case)
 
 
