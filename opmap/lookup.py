@@ -36,7 +36,7 @@ Shape = tuple[int, ...]
 
 _CODES = 1  # bytes of an element
 # On the CPU a table of no more codes is held as floats, from which one node takes rows.
-_MOST_UNPACKED = 2**18
+_MOST_UNPACKED = 2**19
 
 
 @translator(Op.EMBEDDING_LOOKUP, versions=(1, 5))

@@ -17,6 +17,7 @@ from tflite_ort.records import field, record
 from tflite_ort.schema import (
     BatchWarning,
     Model,
+    ModelError,
     Op,
     OperatorView,
     Specialized,
@@ -40,7 +41,12 @@ def warn_of_regrouping(
     """Warn if `graph`, a subgraph of `model` for these `shapes`, is resized to a batch whose
     outputs are not known to have a row for each sample; whether it is."""
     samples = batch_of_resize(model, graph.subgraph, shapes)
-    names = regrouped(model, graph, specialize(samples), shapes) if samples else []
+    names: list[str] = []
+    if samples:
+        try:
+            names = regrouped(model, graph, specialize(samples), shapes)
+        except ModelError:  # one sample alone is too small for the network
+            names = [graph.tensors[index].name for index in graph.outputs]
     if names:
         text = (
             f"inputs were resized to a batch, and {', '.join(map(repr, names))} may not have a row "

@@ -81,3 +81,15 @@ def test_shapes_that_make_a_batch_keep_samples_apart() -> None:
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     (y,) = session.run(None, {"in0": x})
     assert np.array_equal(y, x.reshape(3, 2, 2))
+
+
+def test_a_resize_to_what_one_sample_cannot_fill_warns() -> None:
+    options = ReshapeOptions(new_shape=(1, 4, 2))
+    model = one_op_model(Op.RESHAPE, [T((1, 8))], [T((1, 4, 2))], options)
+    interpreter = Interpreter(model_content=model)
+    interpreter.resize_tensor_input(0, (2, 4))
+    with pytest.warns(BatchWarning, match="out0"):
+        interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.arange(8, dtype=np.float32).reshape(2, 4))
+    interpreter.invoke()
+    assert np.array_equal(interpreter.get_tensor(1).ravel(), np.arange(8))
