@@ -12,6 +12,7 @@ from tests.models import model_path
 from tests.test_cli import call, refusal
 from tests.test_cli_run import two_signatures
 from tflite_ort import BridgeError, Interpreter, TensorError
+from tflite_ort.command.inspect_tables import _short
 from tflite_ort.model_costs import costs
 from tflite_ort.schema import (
     AddOptions,
@@ -219,3 +220,11 @@ def test_runners_of_one_interpreter_take_turns(two: Path) -> None:
     interpreter.close()
     with pytest.raises(BridgeError):
         first(**{name: array})
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(999, "999"), (1234, "1.23 k"), (999_499, "999 k"), (999_999, "1 M"), (10**13, "10000 G")],
+)
+def test_numbers_have_the_unit_that_fits(count: int, text: str) -> None:
+    assert _short(count) == text

@@ -54,18 +54,19 @@ def _cost_lines(found: Inspected) -> Iterator[str]:
     yield f"memory: {arena}at most {_bytes(cost.peak)} at one time{at}"
 
 
-def _short(count: int) -> str:
-    for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}"
-    return str(count)
+def _short(count: int, unit: str = "", plain: str = "") -> str:
+    """A number with three digits, of the largest unit in which it is 1 or more when rounded."""
+    for letter, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if count >= size * 0.9995:
+            number = max(count / size, 1.0)
+            return (
+                f"{number:.3g} {letter}{unit}" if number < 999.5 else f"{number:.0f} {letter}{unit}"
+            )
+    return f"{count}{plain}"
 
 
 def _bytes(count: int) -> str:
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}"
-    return f"{count} bytes"
+    return _short(count, "B", " bytes")
 
 
 def _signature_table(found: Inspected) -> Table:
