@@ -36,6 +36,7 @@ _ZERO = float((_ZERO_POINT << _SHIFTS).sum())
 _LARGEST = float(127 << _SHIFTS[0])
 # With fewer weights the digits cost more than they save: as floats the weights fit in the cache.
 _MANY = 2**18
+MANY_REPEATED = 2 * _MANY  # where the float product would be one of many inside one node
 _CODES = (TensorType.INT8, TensorType.INT4)
 _MOST_COLUMNS = 2**17  # sums of so many products of 8 bits stay in 32 bits
 
@@ -129,7 +130,7 @@ def keeps_codes(
     """
     if not keeps_exact_codes(g, matrix):
         return False
-    many = matrix.codes.size >= (2 * _MANY if repeated else _MANY)
+    many = matrix.codes.size >= (MANY_REPEATED if repeated else _MANY)
     return rounding is not None or (single_row and many)
 
 

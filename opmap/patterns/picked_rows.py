@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph.rows import RESHAPES
-from tflite_ort.opmap.patterns.views import Strided
+from tflite_ort.opmap.patterns.views import Runs, Strided
 from tflite_ort.records import record
 from tflite_ort.schema import Op, OperatorView, TensorView
 from tflite_ort.schema.values.semantics import normalized_axis
@@ -29,15 +29,24 @@ _REACH = 16
 
 @record
 class PickedRows:
-    """[B, K]: row b is row `first + b * step` of what `whole` is in rows of K."""
+    """[B, K] as rows of what `whole` is in rows of K.
+
+    Args:
+        first: the number of the first row.
+        runs: sizes and steps of what the rows run through, the slowest first.
+    """
 
     whole: TensorView
     first: int
-    step: int
+    runs: Runs = ()
 
-    def places(self, count: int) -> npt.NDArray[np.int64]:
-        """The numbers of `count` rows."""
-        return self.first + self.step * np.arange(count, dtype=np.int64)
+    @property
+    def places(self) -> npt.NDArray[np.int64]:
+        """The numbers of all rows."""
+        places = np.array([self.first])
+        for size, step in self.runs:
+            places = (places[:, None] + step * np.arange(size)).reshape(-1)
+        return places
 
 
 @record
@@ -71,15 +80,22 @@ def picked_rows(
     for op, out in reversed(chain):
         view = _moved(op, out, place.view)
         place = _Place.of(out) if view is None else _Place(place.whole, view)
-    return _rows(place, tensor) or PickedRows(tensor, 0, 1)
+    return _rows(place, tensor) or whole_rows(tensor, prod(tensor.shape[:-1]))
+
+
+def whole_rows(tensor: TensorView, count: int, first: int = 0) -> PickedRows:
+    """`count` rows of `tensor` from `first` on."""
+    return PickedRows(tensor, first, ((count, 1),) if count > 1 else ())
 
 
 def _start(tensor: TensorView, known: Mapping[int, PickedRows]) -> _Place:
     rows = known.get(tensor.index)
     if rows is None:
         return _Place.of(tensor)
-    count, width = prod(tensor.shape[:-1]), tensor.shape[-1]
-    view = Strided.of((count, width), (rows.step * width, 1), rows.first * width)
+    width = tensor.shape[-1]
+    runs = tuple((size, step * width) for size, step in rows.runs)
+    within = ((width, 1),) if width > 1 else ()
+    view = Strided((runs, within), rows.first * width)
     return _Place(rows.whole, view.reshaped(tensor.shape) or view)
 
 
@@ -90,12 +106,10 @@ def _rows(place: _Place, tensor: TensorView) -> PickedRows | None:
     if view is None or prod(place.whole.shape) % width or view.offset % width:
         return None
     of_rows, within = view.dimensions
-    if within not in ((), ((width, 1),)) or len(of_rows) > 1:
+    if within not in ((), ((width, 1),)) or any(step % width for _, step in of_rows):
         return None
-    stride = of_rows[0][1] if of_rows else width
-    return (
-        None if stride % width else PickedRows(place.whole, view.offset // width, stride // width)
-    )
+    runs = tuple((size, step // width) for size, step in of_rows)
+    return PickedRows(place.whole, view.offset // width, runs)
 
 
 def _moved_from(op: View) -> TensorView | None:

@@ -19,6 +19,7 @@ from tflite_ort.opmap.loops.affine_expressions import Affine, AffineExpressions
 from tflite_ort.opmap.loops.recurrent_cells import Cell, cells_of
 from tflite_ort.opmap.patterns.picked_rows import PickedRows, picked_rows
 from tflite_ort.opmap.patterns.unrolled_start import zero_step
+from tflite_ort.opmap.patterns.views import Runs
 from tflite_ort.records import record
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
@@ -41,7 +42,7 @@ class StepExpressions(AffineExpressions):
         super().__init__(operators, hybrid=hybrid)
         self.cut = set[int]()  # the rows of products, by index
         self._rows: dict[int, PickedRows] = {}
-        self._numbers: dict[tuple[int, int, int], int] = {}
+        self._numbers: dict[tuple[int, int, Runs], int] = {}
 
     def picked(self, source: int) -> PickedRows | None:
         """What a source below 0 is."""
@@ -66,8 +67,8 @@ class StepExpressions(AffineExpressions):
         given = self.source(source)
         if given is None or prod(given.shape[:-1]) != prod(rows.whole.shape[:-1]):
             return None
-        number = self._numbers.setdefault((source, rows.first, rows.step), -1 - len(self._numbers))
-        self._rows[number] = PickedRows(given, rows.first, rows.step)
+        number = self._numbers.setdefault((source, rows.first, rows.runs), -1 - len(self._numbers))
+        self._rows[number] = PickedRows(given, rows.first, rows.runs)
         self.cut.add(tensor.index)
         return Affine({number: matrix}, product.bias)
 

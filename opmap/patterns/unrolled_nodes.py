@@ -6,19 +6,16 @@ T steps, B batch, K numbers of a source, N units of the state.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from math import prod
 from typing import Any
 
-import numpy as np
-
-from tflite_ort.opmap.cells.directions import stacked_states
 from tflite_ort.opmap.graph import Graph, Target, ir
 from tflite_ort.opmap.loops.recurrent_cell_nodes import cell_node
-from tflite_ort.opmap.patterns.pattern import Emit, shaped
+from tflite_ort.opmap.patterns.pattern import Emit
 from tflite_ort.opmap.patterns.unrolled_places import Chain, Chains, Joined, Source
-from tflite_ort.schema import OperatorView, TensorView
+from tflite_ort.schema import OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
+from tflite_ort.schema.values.sizes import may_differ
 
 View = OperatorView[Any]
 
@@ -36,56 +33,85 @@ def unrolled(
         emitted: by index of an operator in a group, the operator where its nodes are added.
     """
     try:
-        chains = Chains(operators, results, emitted, hybrid=target.rounds)
-    except MALFORMED_OPERATOR:  # which operator is, its translator says
+        chains = Chains(operators, results, emitted, target)
+    except (*MALFORMED_OPERATOR, Untranslatable):  # which operator is, its translator says
         return
+    by_index = {op.index: op for op in operators}
     for chain in chains.found:
-        yield chain.members, chain.place, partial(_emit, chain)
+        members = [by_index[op.index] for op in chain.members]
+        yield members, by_index[chain.place.index], _Node(chain, operators).emit
 
 
-def _emit(chain: Chain, g: Graph, _: View) -> None:
-    found, (batch, units) = chain.found, chain.states.shape[1:]
-    parts = [_sequence(g, source, batch, backward=chain.backward) for source in chain.sources]
-    x = parts[0] if len(parts) == 1 else g.op("Concat", *parts, axis=2)
-    initial: list[ir.Value | None] = [None] * len(found.cell.states)
-    for place, tensor in enumerate(found.initial):
-        initial[place] = stacked_states(g, [g.read(tensor)], (batch, units))
-    direction = "reverse" if chain.backward else None
-    outputs, *finals = cell_node(g, found.cell, x, initial, batch, direction)
-    steps = g.reshape(outputs, chain.states.shape)
-    g.write(chain.states, steps)
-    for joined in chain.joined:
-        g.write(joined.op.output, _joined(g, joined, steps, chain))
-    for tensor, value in zip(found.results[-1], finals, strict=True):
+class _Node:
+    """The node of a chain, and what is read of it.
+
+    Args:
+        operators: those of the graph, with the sizes that it has.
+    """
+
+    def __init__(self, chain: Chain, operators: Sequence[View]) -> None:
+        self._chain = chain
+        tensors = (t for op in operators for t in (*op.present_inputs(), *op.outputs))
+        self._tensors = {tensor.index: tensor for tensor in tensors}
+
+    def emit(self, g: Graph, _op: View) -> None:
+        """Add the nodes."""
+        chain, found = self._chain, self._chain.found
+        count, *_, units = chain.states.shape
+        batch = chain.sizes.opened(chain.states.shape[1])
+        parts = [self._sequence(g, source, batch) for source in chain.sources]
+        x = parts[0] if len(parts) == 1 else g.op("Concat", *parts, axis=2)
+        initial: list[ir.Value | None] = [None] * len(found.cell.states)
+        for place, tensor in enumerate(found.initial):
+            initial[place] = self._read(g, tensor, 1, batch, units)
+        direction = "reverse" if chain.backward else None
+        outputs, *finals = cell_node(g, found.cell, x, initial, batch, direction)
+        steps = g.reshape(outputs, (count, batch, units))
+        g.write(chain.states, steps)
+        for joined in chain.joined:
+            self._write(g, joined.op.output, self._joined(g, joined, steps))
+        for tensor, value in zip(found.results[-1], finals, strict=True):
+            self._write(g, tensor, value)
+        for number, tensor in chain.single:
+            if tensor.index != found.results[-1][0].index:
+                self._write(g, tensor, g.op("Gather", steps, g.ints([number]), axis=0))
+
+    def _read(self, g: Graph, tensor: TensorView, *shape: int) -> ir.Value:
+        """The elements of `tensor` in `shape`."""
+        tensor = self._tensors.get(tensor.index, tensor)
+        value = g.read(tensor)
+        return g.reshape(value, shape) if may_differ(tensor.shape, shape) else value
+
+    def _write(self, g: Graph, tensor: TensorView, value: ir.Value) -> None:
+        tensor = self._tensors[tensor.index]
         g.write(tensor, g.reshape(value, tensor.shape))
-    for number, tensor in chain.single:
-        if tensor.index != found.results[-1][0].index:
-            value = g.op("Gather", steps, g.ints([number]), axis=0)
-            g.write(tensor, g.reshape(value, tensor.shape))
 
+    def _joined(self, g: Graph, joined: Joined, steps: ir.Value) -> ir.Value:
+        """The outputs that an operator joins, in its order."""
+        count, batch, units = self._chain.states.shape
+        if list(joined.places) != list(range(count)):
+            steps, count = g.op("Gather", steps, g.ints(joined.places), axis=0), len(joined.places)
+        if joined.before > 1 and count > 1:
+            shape = joined.before, batch * units // joined.before
+            sizes = [self._chain.sizes.opened(size) for size in shape]
+            steps = g.op("Transpose", g.reshape(steps, (count, *sizes)), perm=[1, 0, 2])
+        return steps
 
-def _joined(g: Graph, joined: Joined, steps: ir.Value, chain: Chain) -> ir.Value:
-    """The outputs that an operator joins, as its output."""
-    count, batch, units = chain.states.shape
-    if list(joined.places) != list(range(count)):
-        steps, count = g.op("Gather", steps, g.ints(joined.places), axis=0), len(joined.places)
-    if joined.before > 1 and count > 1:
-        shape = count, joined.before, batch * units // joined.before
-        steps = g.op("Transpose", g.reshape(steps, shape), perm=[1, 0, 2])
-    return g.reshape(steps, joined.op.output.shape)
-
-
-def _sequence(g: Graph, source: Source, batch: int, *, backward: bool) -> ir.Value:
-    """A source in all steps, [T, B, K]; the last step first if `backward`."""
-    width, places = source.width, source.places
-    if places is None:
-        parts = [shaped(g, tensor, (1, batch, width)) for tensor in source.tensors]
-        return g.op("Concat", *(parts[::-1] if backward else parts), axis=0)
-    (whole,), count = source.tensors, len(places)
-    places = places[::-1] if backward else places
-    rows = np.arange(prod(whole.shape) // width)
-    if np.array_equal(places.reshape(-1), rows):
-        return shaped(g, whole, (count, batch, width))
-    if np.array_equal(places.T.reshape(-1), rows):
-        return g.op("Transpose", shaped(g, whole, (batch, count, width)), perm=[1, 0, 2])
-    return g.op("Gather", shaped(g, whole, (len(rows), width)), g.ints(places), axis=0)
+    def _sequence(self, g: Graph, source: Source, batch: int) -> ir.Value:
+        """A source in all steps, [T, B, K]; the last step first where the node runs so."""
+        order = slice(None, None, -1 if self._chain.backward else None)
+        if source.places is None:
+            shape = 1, batch, source.width
+            parts = [self._read(g, tensor, *shape) for tensor in source.tensors[order]]
+            return g.op("Concat", *parts, axis=0)
+        (whole,), width, places = source.tensors, source.width, source.places[order]
+        rows = prod(whole.shape) // width
+        if source.times is None:
+            return g.op("Gather", self._read(g, whole, rows, width), g.ints(places), axis=0)
+        axis, numbers = source.times
+        length = rows // places.shape[1]
+        lead = (batch, length) if axis else (length, batch)
+        value = self._read(g, whole, *lead, width)
+        if list(numbers[order]) != list(range(length)):
+            value = g.op("Gather", value, g.ints(numbers[order]), axis=axis)
+        return g.op("Transpose", value, perm=[1, 0, 2]) if axis else value

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.opmap.graph import Target
 from tflite_ort.opmap.graph.rows import RESHAPES
+from tflite_ort.opmap.idioms.hybrid_products import MANY_REPEATED
 from tflite_ort.opmap.patterns.matching import Producers
-from tflite_ort.opmap.patterns.picked_rows import PickedRows, picked_rows
+from tflite_ort.opmap.patterns.picked_rows import PickedRows, picked_rows, whole_rows
+from tflite_ort.opmap.patterns.stand_in_sizes import StandInSizes
 from tflite_ort.opmap.patterns.unrolled_cells import StepExpressions, Unrolled, unrolled_cells
 from tflite_ort.records import field, record
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
@@ -51,6 +54,28 @@ class Source:
     tensors: Sequence[TensorView]
     places: Array | None = None
 
+    @property
+    def times(self) -> tuple[int, Sequence[int]] | None:
+        """Where the steps are in [S, B, K] or in [B, S, K], whichever it is rows of: the axis of
+        the steps, and their numbers along it; None if it is rows of something else."""
+        if self.places is None:
+            return None
+        batch, all_rows = self.places.shape[1], prod(self.tensors[0].shape) // self.width
+        length = all_rows // batch
+        firsts, rows = self.places[:, :1], np.arange(batch)
+        if all_rows % batch:
+            return None
+        if np.array_equal(self.places, firsts + rows) and not (firsts % batch).any():
+            return 0, (firsts[:, 0] // batch).tolist()
+        whole = length * batch * self.width == prod(self.tensors[0].shape)
+        if (
+            whole
+            and np.array_equal(self.places, firsts + length * rows)
+            and (firsts < length).all()
+        ):
+            return 1, firsts[:, 0].tolist()
+        return None
+
 
 @record(frozen=False)
 class Chain:
@@ -72,6 +97,7 @@ class Chain:
     states: TensorView
     place: View
     backward: bool
+    sizes: StandInSizes
     joined: Sequence[Joined] = ()
     single: Sequence[tuple[int, TensorView]] = field(default_factory=list)
 
@@ -91,7 +117,6 @@ class Chains:
     Args:
         results: the tensors that are read from outside.
         emitted: by index of an operator in a group, the operator where its nodes are added.
-        hybrid: products with weights of 8 bits are rounded.
     """
 
     def __init__(
@@ -99,10 +124,12 @@ class Chains:
         operators: Sequence[View],
         results: Sequence[TensorView],
         emitted: Mapping[int, View],
-        *,
-        hybrid: bool,
+        target: Target,
     ) -> None:
-        self._expressions = StepExpressions(operators, hybrid=hybrid)
+        self._target = target
+        self._sizes = StandInSizes(operators)
+        operators = self._sizes.operators
+        self._expressions = StepExpressions(operators, hybrid=target.rounds)
         self._producers = Producers(operators, results)
         self._position = {op.index: number for number, op in enumerate(operators)}
         self._made = {
@@ -130,20 +157,24 @@ class Chains:
         batch = chain.states.shape[1]
         for step, states in enumerate(chain.found.results):
             number = chain.number(step)
-            self._known[states[0].index] = PickedRows(chain.states, number * batch, 1)
+            self._known[states[0].index] = whole_rows(chain.states, batch, number * batch)
 
     def _placed(self, found: Unrolled) -> Chain | None:
         """The chain of a cell; None where its node has no place."""
         members = self._members(found)
         sources = self._sources(found)
-        if members is None or sources is None:
+        if members is None or sources is None or self._is_faster_in_codes(members, found):
             return None
         rows = [source.places[:, 0] for source in sources if source.places is not None]
         backward = bool(rows) and all((np.diff(each) < 0).all() for each in rows)
         output = found.results[-1][0]
         shape = len(found.results), prod(output.shape[:-1]), output.shape[-1]
         states = TensorView(-2 - output.index, f"{output.name}/steps", TensorType.FLOAT32, shape)
-        chain = Chain(found, (), sources, states, members[0], backward)
+        if self._sizes.is_open(shape[1]) and not all(
+            source.places is None or source.times for source in sources
+        ):
+            return None
+        chain = Chain(found, (), sources, states, members[0], backward, self._sizes)
         chain.joined = [*self._joins(chain)]
         joining = [op for each in chain.joined for op in self._leading_to(each.op, found)]
         chain.members = sorted([*members, *joining], key=lambda op: self._position[op.index])
@@ -177,16 +208,24 @@ class Chains:
         inside = all(op.index in members for op in readers)
         return inside and not self._producers.is_result(tensor)
 
+    def _is_faster_in_codes(self, members: Sequence[View], found: Unrolled) -> bool:
+        """Whether one row is multiplied by so many recurrent weights of 8 bits that it is faster
+        not to make them floats."""
+        output = found.results[-1][0]
+        weights = len(found.cell.gates) * output.shape[-1] ** 2
+        if not self._target.cpu_kernels or prod(output.shape[:-1]) > 1 or weights < MANY_REPEATED:
+            return False
+        products = [op.inputs[1] for op in members if op.op is Op.FULLY_CONNECTED]
+        return any(filter is not None and filter.is_quantized for filter in products)
+
     def _sources(self, found: Unrolled) -> Sequence[Source] | None:
-        sources = [self._source(numbers, found) for numbers in zip(*found.sources, strict=True)]
+        sources = [self._source(numbers) for numbers in zip(*found.sources, strict=True)]
         usable = [each for each in sources if each is not None]
         return usable if len(usable) == len(sources) else None
 
-    def _source(self, numbers: Sequence[int], found: Unrolled) -> Source | None:
+    def _source(self, numbers: Sequence[int]) -> Source | None:
         """The source that has these numbers in the steps; None where it is rows of several products
         that are computed for all steps at once."""
-        output = found.results[-1][0]
-        batch = prod(output.shape[:-1])
         rows = [self._rows(number) for number in numbers]
         picked = [each for each in rows if each is not None]
         tensors = [self._expressions.source(number) for number in numbers]
@@ -197,7 +236,7 @@ class Chains:
         if any(each.whole.is_variable for each in picked) or not widths:
             return None
         if len({each.whole.index for each in picked}) == 1 and len(picked) == len(numbers):
-            places = np.array([each.places(batch) for each in picked])
+            places = np.array([each.places for each in picked])
             return Source(width, [picked[0].whole], places)
         present = [tensor for tensor in tensors if tensor is not None]
         return Source(width, present) if len(present) == len(numbers) else None

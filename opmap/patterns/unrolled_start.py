@@ -27,6 +27,8 @@ from tflite_ort.schema import Op, TensorView
 Array = npt.NDArray[np.float32]
 # Two sums of the same constants in another order differ by no more than this part of their terms.
 _ROUNDING = 4 * float(np.finfo(np.float32).eps)
+# How large the constant is, 3 / 6 of the slope, that is added to them and taken off again.
+_OFFSETS = {"HardSigmoid": 2.5}
 
 
 def zero_step(cell: Cell, expressions: AffineExpressions) -> Sequence[int] | None:
@@ -153,5 +155,5 @@ class _Zeros:
         if not all(map(np.array_equal, wanted, found.weights.values())):
             return None
         terms = [gate.input.bias] if added is None else [gate.input.bias, added]
-        allowed = _ROUNDING * sum(map(abs, terms))
+        allowed = _ROUNDING * (sum(map(abs, terms)) + _OFFSETS.get(gate.activation, 0))
         return list(found.weights) if (abs(found.bias - sum(terms)) <= allowed).all() else None

@@ -30,6 +30,7 @@ from tests.patterns.unrolled import (
     run,
 )
 from tflite_ort import Interpreter, export_onnx
+from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import AddOptions, Op
 
 Array = npt.NDArray[np.float32]
@@ -174,6 +175,26 @@ def test_ones_between_the_dimensions() -> None:
         states.append(h)
     content = net.model(net.reshaped(net.joined(states, 0), 4, 2, 3))
     assert check(content, net.feeds()) == {"GRU": 1}
+
+
+@pytest.mark.parametrize("step", [gru_after, lstm, rnn])
+def test_weights_of_8_bits(step: Step) -> None:
+    """They become floats; where rows are rounded, the steps stay."""
+    net = Unrolled(5, codes=True)
+    content, feeds = net.model(last(run(net, step))), net.feeds()
+    (got,), (wanted,) = answers(content, feeds), unfused(content, feeds)
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=3e-6)
+    np.testing.assert_allclose(got, litert(content, feeds)[0], rtol=0, atol=0.03)
+    assert optimised_nodes(content)[STEPS[step]] == 1
+    assert not CELLS & optimised_nodes(content, hybrid="dynamic").keys()
+
+
+def test_many_weights_of_8_bits_stay_codes() -> None:
+    """One row of 2^19 recurrent weights is multiplied by the codes."""
+    net = Unrolled(3, units=420, codes=True)
+    content = net.model(last(run(net, gru_after)))
+    exact = exact_weight_type() == "int8"
+    assert ("GRU" in optimised_nodes(content)) is not exact
 
 
 # What is no such cell ----------------------------------------------------------------------------
@@ -325,6 +346,47 @@ def test_exports_have_the_node(step: Step, tmp_path: Path) -> None:
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     (got,) = session.run(None, {session.get_inputs()[0].name: feeds[0]})
     np.testing.assert_allclose(got, litert(content, feeds)[0], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("step", [gru_after, lstm, rnn_relu])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_exports_of_an_open_batch_have_the_node(
+    step: Step, tmp_path: Path, *, at_once: bool
+) -> None:
+    """The samples of a batch are rows of the node."""
+    net = Unrolled(4)
+    history = run(net, step, "slice", at_once=at_once)
+    content = net.model(net.packed(outputs(history), 1), last(history))
+    (tmp_path / "m.tflite").write_bytes(content)
+    export_onnx(tmp_path / "m.tflite", tmp_path / "m.onnx", batch="N")
+    nodes = [node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node]
+    assert STEPS[step] in nodes
+    assert not {"Sigmoid", "Exp", "Tanh", "Gemm", "MatMul"} & set(nodes)
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    (given,) = session.get_inputs()
+    for count in (1, 3, 211):
+        samples = net.rng.normal(size=(count, 4, 5)).astype(np.float32)
+        got = session.run(None, {given.name: samples.reshape(count, *given.shape[1:])})
+        for number in (0, count - 1):
+            for one, wanted in zip(got, litert(content, [samples[number, None]]), strict=True):
+                np.testing.assert_allclose(
+                    one[number].reshape(-1), wanted.reshape(-1), rtol=0, atol=1e-5
+                )
+
+
+def test_batches_of_several_rows_have_the_node(tmp_path: Path) -> None:
+    """Two rows of each of three samples, between which the steps stand."""
+    net = Unrolled(4, 2, time_major=True)
+    history = run(net, gru_torch, "slice", at_once=True)
+    content = net.model(last(history))
+    (tmp_path / "m.tflite").write_bytes(content)
+    export_onnx(tmp_path / "m.tflite", tmp_path / "m.onnx", batch=3)
+    assert "GRU" in [node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node]
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    samples = net.rng.normal(size=(3, 4, 2, 5)).astype(np.float32)
+    (got,) = session.run(None, {session.get_inputs()[0].name: samples})
+    wanted = [litert(content, [sample])[0] for sample in samples]
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5)
 
 
 def test_all_tensors_can_be_kept() -> None:

@@ -25,17 +25,23 @@ from tflite_ort.schema import (
     SplitOptions,
     StridedSliceOptions,
     SubOptions,
+    TensorType,
     UnpackOptions,
 )
 
 Array = npt.NDArray[Any]
 RELU = ActivationFunctionType.RELU
+RELU6 = ActivationFunctionType.RELU6
 PLAIN = ActivationFunctionType.NONE
 
 
 @dataclass
 class Unrolled:
-    """A graph with an input x, [B, T, K] or [T, B, K], and a cell of N units; weights are drawn."""
+    """A graph with an input x, [B, T, K] or [T, B, K], and a cell of N units; weights are drawn.
+
+    Args:
+        codes: the weights of products are of 8 bits.
+    """
 
     steps: int = 4
     batch: int = 1
@@ -43,6 +49,7 @@ class Unrolled:
     units: int = 3
     time_major: bool = False
     seed: int = 0
+    codes: bool = False
     tensors: dict[str, T] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     weights: dict[str, str] = field(default_factory=dict)
@@ -100,6 +107,11 @@ class Unrolled:
         """FULLY_CONNECTED with weights of this name."""
         *rows, width = self.tensors[source].shape
         filter = self.weight(name, units, width)
+        if self.codes:
+            drawn = self.rng.integers(-127, 128, (units, width)).astype(np.int8)
+            whole = self.tensors[filter]
+            if whole.type is not TensorType.INT8:
+                self.tensors[filter] = T.constant(drawn, scale=0.01)
         bias = self.weight(f"{name} bias", units) if biased else None
         options = FullyConnectedOptions(keep_num_dims=len(rows) > 1)
         return self.made(
@@ -227,6 +239,18 @@ def gru_torch(net: Unrolled, x: str, done: bool, states: Sequence[str]) -> list[
     return [net.add(net.mul(net.sub(h, c), z), c)]
 
 
+def gru_hard(net: Unrolled, x: str, done: bool, states: Sequence[str]) -> list[str]:
+    """As `gru_after`, with hard sigmoids."""
+    (h,) = states
+    of_x = net.split(_given(net, x, done, 3), 3)
+    of_h = net.split(net.product(h, "R", 3 * net.units), 3)
+    three, sixth = net.constant(3.0), net.constant(1 / 6)
+    sums = [net.add(net.add(of_x[k], of_h[k]), three, RELU6) for k in range(2)]
+    z, r = (net.mul(each, sixth) for each in sums)
+    c = net.one(Op.TANH, net.add(of_x[2], net.mul(r, of_h[2])))
+    return [net.add(net.mul(z, h), net.mul(net.sub(net.constant(1.0), z), c))]
+
+
 def lstm(net: Unrolled, x: str, done: bool, states: Sequence[str]) -> list[str]:
     """f c + i g and o tanh(c), of one sum for all gates."""
     h, c = states
@@ -261,6 +285,7 @@ STEPS: dict[Step, str] = {
     gru_after: "GRU",
     gru_before: "GRU",
     gru_torch: "GRU",
+    gru_hard: "GRU",
     lstm: "LSTM",
     lstm_joined: "LSTM",
     rnn: "RNN",
