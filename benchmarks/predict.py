@@ -46,6 +46,7 @@ from tflite_ort.prediction.images import Normalization, read_image
 from tflite_ort.prediction.job import Job, opened_job
 from tflite_ort.prediction.local import run_processes, run_threads
 from tflite_ort.prediction.preparation import Preparation
+from tflite_ort.prediction.results import Done
 from tflite_ort.prediction.units import Unit, units_of
 from tflite_ort.prediction.work import Setup, Worker
 from tflite_ort.prediction.writers import writer_for
@@ -342,9 +343,9 @@ def memory(folder: Path, models: dict[str, Path], portions: Any) -> dict[str, An
     noted: list[float] = []
     done = 0
 
-    def tell(units: int, rows_now: int, failed: int) -> None:
+    def tell(now: Done) -> None:
         nonlocal done
-        done += rows_now
+        done += now.rows
         if done >= (len(noted) + 1) * rows // 10:
             noted.append(round(resident(), 1))
 
