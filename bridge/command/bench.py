@@ -58,7 +58,7 @@ Suite = Annotated[
     ),
 ]
 Html = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="With --suite: write a page with plots.")
+    Path | None, typer.Option(metavar="FILE", help="Write a page with the tables and plots.")
 ]
 ThreadCounts = Annotated[
     str, typer.Option(metavar="N,...", help="Numbers of threads, with commas between.")
