@@ -41,6 +41,7 @@ from tflite_ort.schema import (
 from tflite_ort.schema.file.check import check
 from tflite_ort.signature_model import signature_model
 from tflite_ort.specialize.specialization import specialize
+from tflite_ort.suggestions import suggestion
 from tflite_ort.versioning.resolver import OpResolver
 
 _ADVICE = f"custom_ops='domain' writes custom operators as nodes of the domain {DOMAIN}."
@@ -192,6 +193,9 @@ def _chosen_form(
     batch: int | str | None,
     written: Written,
 ) -> Form:
+    for name in written.keys() - Written.__annotations__.keys():
+        near = suggestion(name, [*Written.__annotations__, *export_onnx.__annotations__])
+        raise TypeError(f"export_onnx takes no {name!r}{near}")
     form = Form(**written)
     if decode and not (form.plain and batch is None):
         raise ValueError("decode takes no batch, opset, float16, nchw, rename or external_data")

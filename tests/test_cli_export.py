@@ -72,3 +72,8 @@ def test_forms_that_a_decoded_file_cannot_have_are_refused(
     result = call("export", path, tmp_path / "out.onnx", "--decode", *options)
     assert (result.exit_code, "--external-data" in result.output) == (2, True)
     assert not (tmp_path / "out.onnx").exists()
+
+
+def test_an_unknown_argument_is_named_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="export_onnx takes no 'nhwc'; did you mean 'nchw'"):
+        export_onnx(FLOAT, tmp_path / "m.onnx", nhwc=["image"])  # type: ignore[call-arg]

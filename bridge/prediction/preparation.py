@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.prediction.array_files import Array, InputError, array_of, cast
-from tflite_ort.prediction.images import Normalization, image_of_pixels, takes_images
+from tflite_ort.prediction.images import (
+    Normalization,
+    image_of_pixels,
+    image_size,
+    takes_images,
+)
 from tflite_ort.prediction.sound import Ear
 from tflite_ort.prediction.tensors import InputColumn, ragged
 from tflite_ort.suggestions import suggestion
@@ -106,6 +111,7 @@ class Preparation:
             InputError: they do not fit the input.
         """
         if self.media and (takes_images(column.details) or column.sound is not None):
+            _check_not_one_image(values, column)
             rows = [self._medium(value, column) for value in values]
             return _stacked(rows) if rows else rows
         if isinstance(values, np.ndarray) and values.dtype != np.object_:
@@ -130,6 +136,18 @@ class Preparation:
             samples = samples.astype(np.float32) / (np.iinfo(samples.dtype).max + 1)
         heard = self.ear_of(column).input_of(samples.astype(np.float32))
         return row_of(heard, column)
+
+
+def _check_not_one_image(values: Column, column: InputColumn) -> None:
+    """Refuses an image [h, w, c] where rows of them are expected: its lines would be images."""
+    if column.sound is not None or not isinstance(values, np.ndarray):
+        return
+    sizes = image_size(column.details)[:2]
+    if values.ndim == 3 and values.shape[2] in (1, 3, 4) and values.shape[1:] != sizes:
+        raise InputError(
+            f"the column for {column.name!r} has shape {values.shape}, as one image [h, w, c] has: "
+            "give image[np.newaxis], or a list of images"
+        )
 
 
 def row_of(value: Array, column: InputColumn) -> Array:

@@ -271,6 +271,17 @@ def test_what_is_no_image_is_refused(value: Array) -> None:
         Predictor(colours(), preprocess=True)([value])
 
 
+def test_one_image_is_not_taken_for_rows_of_them() -> None:
+    """A picture [h, w, 3] would be h gray pictures of three columns."""
+    predictor, image = Predictor(colours(), preprocess=True), np.zeros((30, 20, 3), np.uint8)
+    with pytest.raises(
+        InputError, match=r"\(30, 20, 3\), as one image .* give image\[np.newaxis\]"
+    ):
+        predictor(image)
+    assert len(predictor(image[np.newaxis])) == len(predictor([image])) == 1
+    assert len(predictor(np.zeros((2, 30, 20), np.uint8))) == 2  # gray ones
+
+
 def test_streams_of_custom_operators_begin_anew_in_each_row() -> None:
     given = [T((1, 4), TensorType.INT16)]
     model = custom_model("SignalDelay", given, given, {"delay_length": 2})
