@@ -30,3 +30,11 @@ def test_names_of_values(
     details = {"quantization": (0.0, 0)}
     output = Output("y", np.float32(values), details, TensorDescription(labels=LABELS))
     assert list(output.value_names) == names
+
+
+def test_names_of_codes_are_those_of_their_real_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a `Predictor` has them."""
+    monkeypatch.setattr(outputs, "names_values", lambda description: True)
+    details = {"quantization": (float(np.float32(0.1)), -2)}
+    output = Output("y", np.int8([18, 8, -2]), details, TensorDescription(labels=LABELS))
+    assert list(output.value_names) == ["dog", "cat", "none"]

@@ -21,6 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "colours.tflite").write_bytes(colours())
     (tmp_path / "b.task").write_bytes(task({"a.tflite": adding(1)}))
     (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.json").write_text('{"mine": 1}')
     np.save("a.npy", np.ones((1, 4), np.float32))
     return tmp_path
 
@@ -60,6 +61,8 @@ REFUSED = [
     (("verify", "sums.tflite", "--extract", "sums.tflite"), "--extract"),
     (("bench", "sums.tflite", "--suite", "empty"), "--suite"),
     (("tune", "sums.tflite", "--out", "colours.tflite"), "--out"),
+    (("tune", "sums.tflite", "--out", "notes.json"), "--out"),
+    (("tune", "sums.tflite", "--out", "empty"), "--out"),
     (("export", "sums.tflite", "--budget", "tables=9", "--budget", "tables=8"), "--budget"),
     (("export", "sums.tflite", "--rename", "x=a", "--rename", "x=b"), "--rename"),
     (("inspect", "b.task", "--provider", "cpu"), "--provider"),

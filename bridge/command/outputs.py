@@ -67,7 +67,8 @@ class Output:
         labels = self.description.labels if known and self.description is not None else ()
         if not labels or self.value.size > _SMALL or self.value.dtype.kind not in "iuf":
             return ()
-        numbers = self.value.reshape(-1)
+        numbers = self.real.reshape(-1)
+        numbers = np.round(numbers, 6) if numbers.dtype == np.float64 else numbers  # by a scale
         whole = numbers == np.floor(numbers)  # no fractions, no NaN
         within = whole & (numbers >= 0) & (numbers < len(labels))
         return [labels[int(each)] for each in numbers] if within.all() else ()

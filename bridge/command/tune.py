@@ -18,13 +18,13 @@ from tflite_ort.command.arguments import (
     ExternalRoots,
     ResolverName,
     budgets,
-    check_spares_models,
     resolver_of,
 )
 from tflite_ort.command.compile import called_subgraphs
 from tflite_ort.command.terminal import complain, say, say_json
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.schema import BridgeError
+from tflite_ort.tuning.table import is_other_file
 from tflite_ort.tuning.tuner import KNOWN, LEFT, TIMED, Tuning
 
 
@@ -52,7 +52,8 @@ def tune(
 
     Interpreter(tune=True) reads what was found. Layers that were timed before take no time.
     """
-    check_spares_models(out, "--out")
+    if out is not None and is_other_file(out):
+        raise typer.BadParameter(f"{out} is no table of tuned layers", param_hint="--out")
     roots, failed, rows = tuple(map(str, external_root or ())), False, []
     for model in models:
         started = time.perf_counter()

@@ -72,6 +72,19 @@ class TuningTable:
         write_text(self.path, text + "\n")
 
 
+def is_other_file(path: Path) -> bool:
+    """Whether something is there that is no table of tuned layers, of whatever format."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_MOST_BYTES)
+        content = json.loads(text) if text else {"format": FORMAT}
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, RecursionError):
+        return True
+    return not isinstance(content, dict) or "format" not in content
+
+
 def _machines(path: Path) -> dict[str, Layers]:
     """All that a file says; nothing where it is not there or not of this format."""
     try:
