@@ -23,7 +23,8 @@ from tflite_ort.schema import (
 
 @pytest.mark.parametrize(
     "command",
-    ["run", "export", "inspect", "bench", "verify", "extract", "tune", "triton", "compile"],
+    ["run", "export", "inspect", "bench", "verify", "extract", "tune", "triton", "compile"]
+    + ["versions"],
 )
 def test_constants_outside_the_folder_need_a_root(command: str, tmp_path: Path) -> None:
     (tmp_path / "weights.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())
@@ -47,6 +48,7 @@ def test_constants_outside_the_folder_need_a_root(command: str, tmp_path: Path) 
         "tune": ["--out", tmp_path / "tuned.json"],
         "compile": ["--cache", tmp_path / "cache"],
         "triton": [tmp_path / "repository"],
+        "versions": ["--fix", tmp_path / "fixed.tflite"],
     }.get(command, [])
     without = call(command, path, *few)
     assert "outside the model's folder: --external-root DIR" in without.output

@@ -9,6 +9,7 @@ import typer
 
 from tflite_ort.command.arguments import (
     AsJson,
+    ExternalRoots,
     ProviderOptions,
     Providers,
     beginning,
@@ -50,10 +51,11 @@ def versions(
     fix: Annotated[
         Path | None, typer.Option(help="Write the model here with the versions it requires.")
     ] = None,
+    external_root: ExternalRoots = None,
 ) -> None:
     """Say which operator versions and runtime a model needs; exit code 3 if one is not known. Of an
     operator, which versions there are, and where it runs on which element types."""
-    text, code = versions_command(model, as_json, fix)
+    text, code = versions_command(model, as_json, fix, external_root or ())
     say(*text.split("\n"))
     raise typer.Exit(code)
 

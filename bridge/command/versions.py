@@ -106,13 +106,17 @@ class VersionReport:
 
 
 def versions_command(
-    path: str | os.PathLike[str], as_json: bool = False, fix: str | os.PathLike[str] | None = None
+    path: str | os.PathLike[str],
+    as_json: bool = False,
+    fix: str | os.PathLike[str] | None = None,
+    external_roots: Sequence[str | os.PathLike[str]] = (),
 ) -> tuple[str, int]:
     """What ``tflite-ort versions`` prints, and its exit code: 3 for a model that is refused.
 
     Args:
         path: of a model, or an operator's name: its versions, and where it runs on which types.
         fix: where to write the model with the versions that its operators require.
+        external_roots: folders in which the model may have constants besides its own.
 
     Raises:
         ModelError: the file is not a valid TFLite model, or `fix` is given for an operator.
@@ -126,7 +130,7 @@ def versions_command(
     if not Path(path).exists() and not Path(path).suffix and (near := near_operator(str(path))):
         raise ModelError(f"{path} is no operator{near}")
     try:
-        model = read_model(path)
+        model = read_model(path, external_roots=external_roots)
     except UnknownOperator as error:
         return _refusal(error, as_json), REFUSED
     report = version_report(model)

@@ -92,7 +92,7 @@ class Tables:
         arrow: Any = optional_module("pyarrow")
         try:
             batches = list(self._batches_of(unit))
-        except arrow.ArrowException as error:
+        except (OSError, arrow.ArrowException) as error:
             self._path = None
             raise InputError(f"{unit.path} cannot be read: {error}") from error
         table = arrow.Table.from_batches(batches).combine_chunks()

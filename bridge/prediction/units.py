@@ -159,7 +159,9 @@ def open_table(path: str) -> Any:
     arrow: Any = optional_module("pyarrow")
     try:
         return parquet.ParquetFile(path)
-    except arrow.ArrowException as error:
+    except (OSError, arrow.ArrowException) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         raise InputError(f"{path} is not a parquet file that can be read: {error}") from error
 
 

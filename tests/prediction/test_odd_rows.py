@@ -174,6 +174,19 @@ def test_text_that_is_none_is_an_error_of_its_row(model: Path, tmp_path: Path) -
     assert "cannot be read" in rows(out)[0]["error"]
 
 
+@pytest.mark.parametrize("place", ["a page", "the footer"])
+def test_a_damaged_table_is_named(place: str, model: Path, tmp_path: Path) -> None:
+    table, out = tmp_path / "t.parquet", tmp_path / "o.jsonl"
+    pq.write_table(pa.table({"x": [[1.0, 2.0, 3.0, 4.0]]}), table)
+    content = bytearray(table.read_bytes())
+    length = int.from_bytes(content[-8:-4], "little")
+    start = 4 if place == "a page" else len(content) - 8 - length
+    content[start : start + 40] = bytes(40)
+    table.write_bytes(content)
+    predict(model, table, "--out", out)
+    assert str(table) in rows(out)[0]["error"]
+
+
 def test_a_table_with_a_column_twice(model: Path, tmp_path: Path) -> None:
     table, out = tmp_path / "t.parquet", tmp_path / "o.jsonl"
     column = pa.array([[1.0, 2.0, 3.0, 4.0]])
