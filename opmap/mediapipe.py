@@ -21,6 +21,8 @@ from tflite_ort.schema.values.well_known_options import (
     transpose_conv_options,
 )
 
+_MOST_PLACES = 1 << 24  # of unpooled cells, constants of 8 bytes
+
 
 @custom_translator("Convolution2DTransposeBias", versions=(1, 1), constants=("filter",))
 def convolution2dtransposebias(op: OperatorView[Any], g: Graph) -> None:
@@ -107,6 +109,8 @@ def maxunpooling2d(op: OperatorView[Any], g: Graph) -> None:
     if kernel != (options.stride_h, options.stride_w):
         raise Untranslatable(f"a filter of {kernel} with other strides")
     batch, height, width, channels = input.shape
+    if math.prod(input.shape) > _MOST_PLACES:
+        raise Untranslatable(f"an input of shape {input.shape}")
     first = np.arange(batch * height)[:, None] * kernel[0] * width + np.arange(width)
     first = first.reshape(batch, height, width, 1) * kernel[1] * channels + np.arange(channels)
     position = g.whole(op["indices"])

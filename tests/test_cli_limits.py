@@ -23,8 +23,10 @@ from tflite_ort.schema import (
 
 @pytest.mark.parametrize(
     "command",
-    ["run", "export", "inspect", "bench", "verify", "extract", "tune", "triton", "compile"]
-    + ["versions"],
+    [
+        *("run", "export", "inspect", "bench", "verify", "extract", "tune", "triton", "compile"),
+        "versions",
+    ],
 )
 def test_constants_outside_the_folder_need_a_root(command: str, tmp_path: Path) -> None:
     (tmp_path / "weights.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())

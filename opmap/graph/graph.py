@@ -239,13 +239,13 @@ class Graph(NotedNodes):
         self._label, nodes = self._within + op.label, len(self.nodes)
         self._sized = [tensor for each in group or (op,) for tensor in each.present_inputs()]
         self._made = op.outputs
-        sizes = dict(self._sizes)
+        sizes, wide, offers = dict(self._sizes), self._wide.copy(), self._offers.copy()
         self._journal.clear()
         try:
             yield
         except Untranslatable:
             del self.nodes[nodes:]
-            self._sizes = sizes
+            self._sizes, self._wide, self._offers = sizes, wide, offers
             for index, form, before in reversed(self._journal):
                 self._forms[index].pop(form, None)
                 if before is not None:

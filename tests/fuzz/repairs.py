@@ -271,7 +271,8 @@ def usual_activations(model: Model) -> Model:
     rare = (ActivationFunctionType.TANH, ActivationFunctionType.SIGN_BIT)
     for graph, number, op, name in each_operator(model):
         fused = getattr(op.options, "fused_activation_function", None)
-        if fused in rare and not any(each in name for each in ("LSTM", "RNN", "SVDF")):
+        steps = ("LSTM", "RNN", "SVDF", "FULLY_CONNECTED")  # which have them, or refuse them
+        if fused in rare and not any(each in name for each in steps):
             assert op.options is not None
             changes: dict[str, Any] = {"fused_activation_function": ActivationFunctionType.NONE}
             model = with_operator(model, graph, number, options=replace(op.options, **changes))

@@ -17,7 +17,15 @@ from tests.models import model_path
 from tests.one_op import Node, T, assert_close, graph_model
 from tests.ops.custom_op import by_exported, by_numpy, by_ort, custom_model, interpreter_of, invoked
 from tests.oracle import litert
-from tflite_ort import Interpreter, KernelError, ModelError, Registration, WellKnownOpResolver
+from tflite_ort import (
+    ExportError,
+    Interpreter,
+    KernelError,
+    ModelError,
+    Registration,
+    WellKnownOpResolver,
+    export_onnx,
+)
 from tflite_ort.schema import OperatorView, TensorType
 
 Array = npt.NDArray[Any]
@@ -395,3 +403,11 @@ def test_selfie_segmentation_is_xnnpacks_without_a_registration(tmp_path: Path) 
     (want,) = litert(content, [image])
     for (got,) in (invoked(interpreter, [image]), by_exported(content, [image], tmp_path)):
         assert_close(got, want, 0, 1e-4, "selfie")
+
+
+def test_many_cells_are_unpooled_without_a_constant_for_each() -> None:
+    shape = (1, 4096, 8192, 1)
+    options = pool_struct(1, (2, 2), (2, 2))
+    model = custom_model("MaxUnpooling2D", [T(shape), T(shape)], [T((1, 8192, 16384, 1))], options)
+    with pytest.raises(ExportError, match=r"an input of shape \(1, 4096, 8192, 1\)"):
+        export_onnx(model)
