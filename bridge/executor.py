@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from tflite_ort.state import State, Variable, initial_value
 
 # A plan that the cache has needs none of these.
 if TYPE_CHECKING:
+    import dataclasses
     import pathlib
     import tempfile
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tflite_ort.schema.values import resolve, sizes
     from tflite_ort.specialize import specialization
 else:
+    dataclasses = late("dataclasses")
     cache_folder = late("tflite_ort.cache.folder")
     pathlib = late("pathlib")
     tempfile = late("tempfile")
@@ -215,7 +216,7 @@ class SubgraphExecutor:
         try:
             plan = build.make_plan(graph, replace(self._limited, recorder=recorder))
             if recorder is not None:
-                rows = [astuple(row) for row in plan.placements]
+                rows = [dataclasses.astuple(row) for row in plan.placements]
                 whole = _whole(plan, recorder)
                 cache.store(self.subgraph, self._shapes, recorder, model, whole, rows)
         finally:

@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,7 @@ from tflite_ort.collecting import promote, seldom
 
 def installed(name: str) -> bool:
     """Whether the package `name` is there; it is not imported."""
-    return importlib.util.find_spec(name) is not None
+    return _util.find_spec(name) is not None
 
 
 def optional_module(name: str) -> ModuleType | None:
@@ -67,6 +66,9 @@ class late:  # noqa: N801  # reads as a statement
         if self._module is None:
             self._module = imported(self._name)
         return getattr(self._module, attribute)
+
+
+_util = late("importlib.util")
 
 
 def late_names(

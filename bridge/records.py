@@ -14,14 +14,14 @@ Type checkers and the functions of `dataclasses` take a record for a dataclass.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import FrozenInstanceError
 from functools import cache
 from itertools import repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform, overload
+
+from tflite_ort.optional import late
 
 T = TypeVar("T")
 
@@ -41,8 +41,10 @@ def field(*, default_factory: Callable[[], T]) -> T:
 
 
 if TYPE_CHECKING:
+    import dataclasses
     from dataclasses import replace
 else:
+    dataclasses = late("dataclasses")
 
     def replace(instance: T, **changes: Any) -> T:
         """A copy of a record, or of a dataclass, with other values of some fields."""
@@ -208,11 +210,11 @@ def _setstate(self: Any, state: Any) -> None:
 
 
 def _setattr(self: Any, name: str, value: Any) -> None:
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+    raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
 
 
 def _delattr(self: Any, name: str) -> None:
-    raise FrozenInstanceError(f"cannot delete field {name!r}")
+    raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
 
 class _Signature:

@@ -77,7 +77,7 @@ DYNAMIC_IMPORT = (
 )
 
 # Every package may import these modules, of which the first is the one above; they import no
-# others of ours.
+# others of ours but `collecting`.
 EVERYWHERE = {"tflite_ort.optional", "tflite_ort.records"}
 
 # The only file that catches all that code of a user may raise, and reports it.

@@ -61,6 +61,19 @@ def test_a_load_imports_the_families_of_its_operators() -> None:
     assert not {m for m in modules if m.startswith("tflite_ort.fallback_kernels.c")}
 
 
+def test_a_hit_imports_nothing_that_makes_graphs(tmp_path: Path) -> None:
+    path = str(digits_model("float32"))
+    code = (
+        f"from tflite_ort import Interpreter\ni = Interpreter({path!r}, cache={str(tmp_path)!r})\n"
+        "i.allocate_tensors(); i.invoke()"
+    )
+    assert "tflite_ort.opmap.graph.ir" in imported(code)
+    modules = imported(code)
+    made = ("tflite_ort.opmap", "tflite_ort.fallback_kernels", "tflite_ort.specialize")
+    assert not {m for m in modules if m.startswith(made)}
+    assert not modules & {"dataclasses", "tflite_ort.plan.partition", "tflite_ort.schema.file.read"}
+
+
 @pytest.mark.parametrize("argument", ["--version", "--help"])
 def test_the_command_line_answers_at_once(argument: str) -> None:
     modules = imported(

@@ -7,7 +7,6 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from importlib.util import find_spec
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,11 @@ from tflite_ort.providers.session import ORT_BUILD, devices
 from tflite_ort.providers.traits import traits_of
 
 if TYPE_CHECKING:
+    from importlib import util
+
     from tflite_ort.schema import Budgets
+else:
+    util = late("importlib.util")
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -147,6 +150,6 @@ def _sources(folder: str) -> list[tuple[str, int, int]]:
 def _beside(package: str) -> list[str]:
     """The folders of subpackages that are not below that of the package, as in an editable
     installation."""
-    specs = (find_spec(f"{__package__.partition('.')[0]}.{name}") for name in _SUBPACKAGES)
+    specs = (util.find_spec(f"{__package__.partition('.')[0]}.{name}") for name in _SUBPACKAGES)
     places = [place for spec in specs if spec for place in spec.submodule_search_locations or ()]
     return [place for place in places if os.path.dirname(place) != package]

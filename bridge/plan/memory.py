@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.plan.partition import NUMPY, Partition
+from tflite_ort.optional import late
 from tflite_ort.records import field, record
 from tflite_ort.schema import InsufficientMemory, KernelError, Specialized, StateError, TensorView
 from tflite_ort.schema.values.sizes import LARGEST_SIZE, known_product
 from tflite_ort.state import State, Variable
+
+if TYPE_CHECKING:
+    from tflite_ort.plan import partition
+    from tflite_ort.plan.partition import Partition
+else:
+    partition = late("tflite_ort.plan.partition")
 
 Array = npt.NDArray[Any]
 
@@ -123,7 +129,7 @@ def _kept(graph: Specialized, parts: Sequence[Partition]) -> list[TensorView]:
     """The tensors that stand in the same array at each invoke."""
     tensors = {index: graph.tensors[index] for index in (*graph.inputs, *graph.outputs)}
     for part in parts:
-        if part.backend != NUMPY:
+        if part.backend != partition.NUMPY:
             large = {tensor.index for tensor in part.inputs if _bytes(tensor) > _COPIED_BYTES}
             tensors.update((t.index, t) for t in part.on_host if t.index not in large)
     return [tensor for tensor in tensors.values() if not (tensor.is_constant or tensor.dynamic)]

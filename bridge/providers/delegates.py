@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from enum import Enum, unique
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,11 @@ from tflite_ort.records import field, record
 from tflite_ort.schema import DelegateError, MissingDelegate, Op, OperatorView
 
 if TYPE_CHECKING:
+    import dataclasses
+
     from tflite_ort.providers import trials
 else:
+    dataclasses = late("dataclasses")
     trials = late("tflite_ort.providers.trials")
 
 # What stands for a delegate in `providers`: a name, or a name and options.
@@ -161,7 +163,7 @@ def _loaded(delegate: Delegate) -> Delegate:
     if isinstance(delegate, ExecutionProviderDelegate):
         source = find_provider(delegate.name, delegate.library)
         if (source.provider, source.library) != (delegate.name, delegate.library):
-            delegate = replace(delegate, name=source.provider, library=source.library)
+            delegate = dataclasses.replace(delegate, name=source.provider, library=source.library)
     else:
         find_provider(delegate.name)
     _check_options(delegate)

@@ -7,19 +7,38 @@ without a row has the defaults of `ProviderTraits`, which are safe for every pro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from tflite_ort.opmap import Target
+from tflite_ort.optional import late
 from tflite_ort.records import field, record
 from tflite_ort.schema import MirrorPadMode, Op, OperatorView, TensorType
+
+if TYPE_CHECKING:
+    from tflite_ort import opmap
+    from tflite_ort.opmap import Target
+else:
+    opmap = late("tflite_ort.opmap")  # a session of a stored graph needs nothing of it
 
 _View = OperatorView[Any]
 
 # ONNX Runtime's own kernels for the CPU.
 CPU = "CPUExecutionProvider"
 
-# Unsigned weights, and nothing that is fast on one provider alone.
-_PLAIN = Target(fallback=True)
+
+def _plain() -> Target:
+    """Unsigned weights, and nothing that is fast on one provider alone."""
+    return opmap.Target(fallback=True)
+
+
+def _signed() -> Target:
+    """Signed weights."""
+    return opmap.Target("int8", fallback=True)
+
+
+@cache
+def _made(graphs: Callable[[], Target]) -> Target:
+    return graphs()
 
 
 @record
@@ -46,7 +65,7 @@ class ProviderTraits:
     """What one execution provider needs and does. The defaults hold for an unknown provider.
 
     Args:
-        target: what graphs for it are made of.
+        graphs: makes `target`.
         exact_weights: quantised weights have the type that this CPU multiplies fastest and exactly,
             found by trying, in place of the type that `target` says.
         takes_all_nodes: ONNX Runtime gives it every node that other providers leave.
@@ -63,7 +82,7 @@ class ProviderTraits:
         wrong: the operators that are kept from it.
     """
 
-    target: Target = _PLAIN
+    graphs: Callable[[], Target] = _plain
     exact_weights: bool = False
     takes_all_nodes: bool = False
     elsewhere: bool = False
@@ -74,6 +93,11 @@ class ProviderTraits:
     threads_option: str = ""
     options: tuple[str, ...] | None = None
     wrong: Sequence[WrongResult] = ()
+
+    @property
+    def target(self) -> Target:
+        """What graphs for it are made of."""
+        return _made(self.graphs)
 
 
 def traits_of(provider: str) -> ProviderTraits:
@@ -147,7 +171,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
     #   by 128 outside, which spares the graph a node.
     # - It is the last one: ONNX Runtime gives it what the other providers of a session leave.
     CPU: ProviderTraits(
-        Target(cpu_kernels=True, carried_boundary=True, exact=True, fallback=True),
+        lambda: opmap.Target(cpu_kernels=True, carried_boundary=True, exact=True, fallback=True),
         exact_weights=True,
         takes_all_nodes=True,
         host_memory=True,
@@ -169,7 +193,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
     # - It has threads of its own; a session's number of threads is not theirs.
     # - A session does not tell its options.
     "OpenVINOExecutionProvider": ProviderTraits(
-        Target(real_transposes=True, symmetric_weights=True, fallback=True),
+        lambda: opmap.Target(real_transposes=True, symmetric_weights=True, fallback=True),
         exact_weights=True,
         whole_graphs_only=True,
         gather="Gather",
@@ -197,9 +221,9 @@ TRAITS: Mapping[str, ProviderTraits] = {
         ),
     ),
     # These take no quantised weights but signed ones.
-    "NvTensorRTRTXExecutionProvider": ProviderTraits(Target("int8", fallback=True)),
-    "QNNExecutionProvider": ProviderTraits(Target("int8", fallback=True)),
-    "TensorrtExecutionProvider": ProviderTraits(Target("int8", fallback=True)),
+    "NvTensorRTRTXExecutionProvider": ProviderTraits(_signed),
+    "QNNExecutionProvider": ProviderTraits(_signed),
+    "TensorrtExecutionProvider": ProviderTraits(_signed),
     # It computes in floats and leaves quantised layers to the CPU. A session does not tell its
     # options. Some of its shaders are wrong, and some operators end the process.
     "WebGpuExecutionProvider": ProviderTraits(

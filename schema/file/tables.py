@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import FrozenInstanceError, make_dataclass
 from enum import IntEnum
 from functools import cache
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.optional import late
 from tflite_ort.records import record
 from tflite_ort.schema.file.enums import Op
 from tflite_ort.schema.file.fields import Field, Local
+
+if TYPE_CHECKING:
+    import dataclasses
+else:
+    dataclasses = late("dataclasses")
 
 Array = npt.NDArray[Any]
 
@@ -60,10 +65,10 @@ class Table:
             set_field(self, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
 
     def __delattr__(self, name: str) -> None:
-        raise FrozenInstanceError(f"cannot delete field {name!r}")
+        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
     def __reduce__(self) -> tuple[type[Table], tuple[Any, ...]]:
         return type(self), tuple(getattr(self, name) for name in self._fields)
@@ -108,7 +113,7 @@ def _arguments(
 def _as_dataclass(cls: Any) -> Any:
     """A dataclass with the fields of a table."""
     fields = [(name, Any, field.default) for name, field in cls._fields.items()]
-    return make_dataclass(cls.__name__, fields)
+    return dataclasses.make_dataclass(cls.__name__, fields)
 
 
 def member_of(cls: type[Table]) -> Member | None:
