@@ -35,6 +35,7 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.kept_caches import FEW, FOLDER, FREE, timed
 from benchmarks.transformers import drawn
 from tflite_ort import Interpreter, WellKnownOpResolver
+from tflite_ort.opmap.patterns.unread_rows import without_unread_rows
 from tflite_ort.schema import Op, OperatorView, read_model
 from tflite_ort.schema.values.inlining import flat
 from tflite_ort.specialize.specialization import specialize
@@ -212,7 +213,11 @@ def sums_of(
     model, resolver = flat(read_model(path)), WellKnownOpResolver()
     (found,) = (each for each in model.signature_defs if each.signature_key == key)
     sums = dict.fromkeys(("rows", "tensor", "rest"), 0.0)
-    for op in specialize(model, found.subgraph_index, {}, resolver.kernels).operators:
+    graph = specialize(model, found.subgraph_index, {}, resolver.kernels)
+    results = [graph.tensors[index] for index in graph.outputs]
+    # Rows that nothing reads are in no sum.
+    kept = without_unread_rows(graph.operators, results, resolver.translators)
+    for op in kept.operators:
         entry = resolver.translators.of(op)
         bound = op if entry is None else entry.inputs.bind(op)
         for name, us in parts_of(bound, rounds, sizes_of).items():
