@@ -95,7 +95,8 @@ def rows_read(op: View, rows: Rows) -> Sequence[Rows | None] | None:
     moved = (
         (*op.inputs[:1], *op.outputs) if op.op is Op.FULLY_CONNECTED else (*op.inputs, *op.outputs)
     )
-    return rule(op, rows) if all(map(_can_be_cut, moved)) else None
+    found = rule(op, rows) if all(map(_can_be_cut, moved)) else None
+    return None if found is None else [*found, *(None for _ in op.inputs[len(found) :])]
 
 
 def _can_be_cut(tensor: TensorView | None) -> bool:
@@ -103,8 +104,13 @@ def _can_be_cut(tensor: TensorView | None) -> bool:
     if tensor is None:
         return True
     quantization, plain = tensor.quantization, tensor.type in _TYPES and tensor.blocks is None
-    whole = tensor.dynamic or tensor.is_variable
+    whole = tensor.dynamic or tensor.is_variable or 0 in tensor.shape
     return plain and not whole and (quantization is None or not quantization.per_channel)
+
+
+def _input(op: View, place: int) -> TensorView | None:
+    """An input; None where it is left out. How many there are is not checked before."""
+    return op.inputs[place] if place < len(op.inputs) else None
 
 
 def _elementwise(op: View, rows: Rows) -> Sequence[Rows | None]:
@@ -118,16 +124,16 @@ def _broadcast(tensor: TensorView, output: TensorView, rows: Rows) -> Rows | Non
 
 
 def _fully_connected(op: View, rows: Rows) -> Sequence[Rows | None] | None:
-    input, output = op.inputs[0], op.output
+    input, output = _input(op, 0), op.output
     if input is None or rows.axis == output.rank - 1:
         return None
     wide, lead = output.shape[:-1], input.shape[:-1]
     found = rows.reshaped(wide, lead) if prod(wide) == prod(lead) else None
-    return None if found is None else [found, *(None for _ in op.inputs[1:])]
+    return None if found is None else [found]
 
 
 def _batch_matmul(op: View, rows: Rows) -> Sequence[Rows | None] | None:
-    x, y = op.inputs
+    x, y = _input(op, 0), _input(op, 1)
     if x is None or y is None:
         return None
     last = op.output.rank - 1
@@ -144,36 +150,35 @@ def _along_last(op: View, rows: Rows) -> Sequence[Rows | None] | None:
 
 
 def _reduction(op: View, rows: Rows) -> Sequence[Rows | None] | None:
-    input, axes = op.inputs
+    input, axes = _input(op, 0), _input(op, 1)
     if input is None or axes is None or axes.data is None:
         return None
     reduced = {int(axis) % input.rank for axis in axes.data.ravel()}
     kept = [axis for axis in range(input.rank) if op.options.keep_dims or axis not in reduced]
     axis = kept[rows.axis]
-    return None if axis in reduced else [rows.along(axis), None]
+    return None if axis in reduced else [rows.along(axis)]
 
 
 def _reshape(op: View, rows: Rows) -> Sequence[Rows | None] | None:
-    input = op.inputs[0]
-    assert input is not None
-    found = rows.reshaped(op.output.shape, input.shape)
-    return None if found is None else [found, *(None for _ in op.inputs[1:])]
+    input = _input(op, 0)
+    found = None if input is None else rows.reshaped(op.output.shape, input.shape)
+    return None if found is None else [found]
 
 
 def _transpose(op: View, rows: Rows) -> Sequence[Rows | None] | None:
-    order = op.inputs[1]
+    order = _input(op, 1)
     if order is None or order.data is None:
         return None
-    return [rows.along(int(order.data.ravel()[rows.axis]) % op.output.rank), None]
+    return [rows.along(int(order.data.ravel()[rows.axis]) % op.output.rank)]
 
 
 def _part(op: View, rows: Rows) -> Sequence[Rows | None] | None:
     """Of a SLICE along other axes."""
-    input, begin, size = op.inputs
+    input, begin, size = (_input(op, place) for place in range(3))
     if input is None or begin is None or size is None or begin.data is None or size.data is None:
         return None
     whole = input.shape[rows.axis] == op.output.shape[rows.axis]
-    return [rows, None, None] if whole else None
+    return [rows] if whole else None
 
 
 def _concatenation(op: View, rows: Rows) -> Sequence[Rows | None] | None:
@@ -220,7 +225,7 @@ def rows_cut(op: View) -> Rows | None:
 
 
 def _slice(op: View) -> Sequence[slice] | None:
-    _, begin, size = op.inputs
+    begin, size = _input(op, 1), _input(op, 2)
     if begin is None or size is None or begin.data is None or size.data is None:
         return None
     starts = begin.data.ravel().tolist()
@@ -228,10 +233,9 @@ def _slice(op: View) -> Sequence[slice] | None:
 
 
 def _strided_slice(op: View) -> Sequence[slice] | None:
-    input, *bounds = op.inputs
-    assert input is not None
+    input, *bounds = (_input(op, place) for place in range(4))
     arrays = [each.data.ravel() for each in bounds if each is not None and each.data is not None]
-    if len(arrays) != 3 or op.options.offset:
+    if input is None or len(arrays) != 3 or op.options.offset:
         return None
     begin, end, strides = arrays
     return strided_slice(input.shape, begin, end, strides, op.options).slices

@@ -19,9 +19,11 @@ from tflite_ort.opmap.patterns import unread_rows
 from tflite_ort.opmap.patterns.rows_read import Rows
 from tflite_ort.schema import (
     BatchMatMulOptions,
+    BridgeError,
     FullyConnectedOptions,
     GeluOptions,
     Op,
+    ReducerOptions,
     SoftmaxOptions,
     StridedSliceOptions,
 )
@@ -235,6 +237,23 @@ def test_any_network(monkeypatch: pytest.MonkeyPatch) -> None:
         end = list(ENDS.values())[int(rng.integers(len(ENDS)))]
         check(n.content(end(n, made[-1])), rng.normal(0, 1, n.whole))
     assert len(set(cut)) > 30
+
+
+@pytest.mark.parametrize("op", [Op.TANH, Op.MEAN, Op.TRANSPOSE, Op.SLICE, Op.STRIDED_SLICE])
+def test_inputs_that_no_operator_has_are_refused(op: Op) -> None:
+    n = Network(1, np.random.default_rng(SEED))
+    x, lasts = n.dense(n.input("x", *n.whole)), n.constant([2], np.int32)
+    order, zeros = n.constant([0, 1, 2], np.int32), n.constant([0, 0, 0], np.int32)
+    size, ones = n.constant(n.whole, np.int32), n.constant([1, 1, 1], np.int32)
+    more = {Op.MEAN: [lasts], Op.TRANSPOSE: [order], Op.SLICE: [zeros, size]}
+    operands = {**more, Op.STRIDED_SLICE: [zeros, size, ones]}.get(op, [])
+    options = {Op.MEAN: ReducerOptions(keep_dims=True), Op.STRIDED_SLICE: StridedSliceOptions()}
+    shape = (*n.whole[:2], 1) if op is Op.MEAN else n.whole
+    y = n.op(op, [x, *operands, ones], shape, options.get(op))
+    bounds = [n.constant(each, np.int32) for each in ((0, 0, 0), (1, 1, shape[2]))]
+    content = n.content(n.op(Op.SLICE, [y, *bounds, zeros], (1, 1, shape[2])))
+    with pytest.raises(BridgeError, match="inputs, expected"):
+        ours(content, [np.zeros(n.whole, np.float32)])
 
 
 def test_rows_of_another_shape_are_the_same_elements() -> None:
