@@ -145,6 +145,7 @@ REFUSED_HERE: Rows = (
         r"hash",
         r"clip",
         r"expected",
+        r"only defined",
     ),
     ("operators that are not there", r"Unresolved", r"UnsupportedVersion", r"unresolved"),
 )
