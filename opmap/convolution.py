@@ -100,11 +100,15 @@ def _asymmetric(filter: TensorView) -> bool:
 
 
 def hybrid_image(
-    op: OperatorView[Any], g: Graph, image: ir.Value, asymmetric: bool = True
+    op: OperatorView[Any], g: Graph, image: ir.Value, asymmetric: bool = True, channels: int = 1
 ) -> ir.Value:
     """The input [N, C, H, W]; rounded to 8 bits, image by image, if the target asks for it; cell by
-    cell where LiteRT's default does so."""
-    axes = (1,) if g.target.hybrid == "xnnpack" and rounds_cells(op) else (1, 2, 3)
+    cell where LiteRT's default does so.
+
+    Args:
+        channels: their axis; 3 for an input [N, H, W, C].
+    """
+    axes = (channels,) if g.target.hybrid == "xnnpack" and rounds_cells(op) else (1, 2, 3)
     return hybrid_input(g, image, op["input"], op["filter"], axes=axes, asymmetric=asymmetric)
 
 
@@ -132,7 +136,7 @@ def convolution_of_rows(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     batch, height, width, channels = input.shape
     outputs, kh, kw, _ = filter.shape
     top, left, bottom, right = pads(options, (height, width), (kh, kw))
-    rows = hybrid_image(op, g, g.read(input), _asymmetric(filter))
+    rows = hybrid_image(op, g, g.read(input), _asymmetric(filter), channels=3)
     result = g.op(
         "Conv",
         g.reshape(rows, (batch, 1, height, width * channels)),

@@ -133,10 +133,11 @@ def rounded_convolution(
 
 def rounds_cells(op: OperatorView[Any]) -> bool:
     """Whether LiteRT's default rounds each cell [C] by itself: it multiplies rows where each window
-    is one cell."""
+    is one cell, of all channels."""
+    if op.op is not Op.CONV_2D or op["filter"].shape[3] != op["input"].shape[3]:
+        return False
     kernel, options = op["filter"].shape[1:3], op.options
-    strides = options.stride_h, options.stride_w
-    return op.op is Op.CONV_2D and (*kernel, *strides) == (1, 1, 1, 1)
+    return (*kernel, options.stride_h, options.stride_w) == (1, 1, 1, 1)
 
 
 def _filter_matrix(

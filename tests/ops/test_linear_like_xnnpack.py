@@ -42,6 +42,14 @@ def convolution(axis: int | None) -> Case:
     return Case("convolution", Op.CONV_2D, inputs, [T((2, 7, 7, 8))], options, 5)
 
 
+def cells(channels: int, groups: int) -> Case:
+    """By windows of one cell, each of which is rounded by itself unless there are groups."""
+    options = Conv2DOptions(stride_w=1, stride_h=1)
+    shape, bias = (2, 5, 6, channels), T.constant(np.ones(8, np.float32))
+    inputs = [T(shape), weights((8, 1, 1, channels // groups), 0), bias]
+    return Case("cells", Op.CONV_2D, inputs, [T((*shape[:3], 8))], options, 6)
+
+
 def product(rank: int, adjoint: bool) -> Case:
     batch = (1,) * (rank - 2)
     factor = weights((*batch, *((16, 64) if adjoint else (64, 16))), None)
@@ -59,6 +67,10 @@ CASES = {
         for asymmetric in (False, True)
     },
     **{f"CONV_2D-{axis}": convolution(axis) for axis in (None, 0)},
+    **{
+        f"CONV_2D-cells-{channels}-{groups}": cells(channels, groups)
+        for channels, groups in ((1, 1), (2, 1), (4, 1), (5, 1), (8, 2), (8, 4))
+    },
     **{
         f"BATCH_MATMUL-{rank}-{adjoint}": product(rank, adjoint)
         for rank in (2, 3, 4)
