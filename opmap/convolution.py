@@ -26,7 +26,7 @@ from tflite_ort.opmap.idioms.exact_sums import (
     rounded_twice,
     rounded_wide,
 )
-from tflite_ort.opmap.idioms.hybrid import hybrid_input
+from tflite_ort.opmap.idioms.hybrid import hybrid_input, is_delegated
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.idioms.rounded_images import (
     rounded_convolution,
@@ -109,7 +109,15 @@ def hybrid_image(
         channels: their axis; 3 for an input [N, H, W, C].
     """
     axes = (channels,) if g.target.hybrid == "xnnpack" and rounds_cells(op) else (1, 2, 3)
-    return hybrid_input(g, image, op["input"], op["filter"], axes=axes, asymmetric=asymmetric)
+    return hybrid_input(
+        g,
+        image,
+        op["input"],
+        op["filter"],
+        axes=axes,
+        asymmetric=asymmetric,
+        delegated=is_delegated(op),
+    )
 
 
 def _is_read_in_rows(op: OperatorView[Conv2DOptions], g: Graph) -> bool:

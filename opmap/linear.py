@@ -21,7 +21,7 @@ from tflite_ort.opmap.idioms.exact_sums import (
     rounded_upwards_twice,
     rounded_wide,
 )
-from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding
+from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding, is_delegated
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.products_of_cells import product_lowerings
 from tflite_ort.opmap.idioms.rounded_rows import (
@@ -81,7 +81,9 @@ def _product_of_rows(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     asymmetric = options.asymmetric_quantize_inputs or filter.blocks is not None
     y = _coded_product(op, g, x, asymmetric=asymmetric)
     if y is None:
-        x = hybrid_input(g, x, input, filter, axes=(1,), asymmetric=asymmetric)
+        x = hybrid_input(
+            g, x, input, filter, axes=(1,), asymmetric=asymmetric, delegated=is_delegated(op)
+        )
         y = _product(op, g, x)
     activation = options.fused_activation_function
     if activation in UNCLAMPED and filter.blocks is None:
@@ -171,7 +173,7 @@ def _coded_product(
         if product is not None:
             return product
     single_row = count == 1
-    rounding = input_rounding(g, input, filter, asymmetric=asymmetric)
+    rounding = input_rounding(g, input, filter, asymmetric=asymmetric, delegated=is_delegated(op))
     if not keeps_codes(g, matrix, rounding, single_row=single_row):
         return None
     return sum_of_products(

@@ -11,6 +11,7 @@ import numpy as np
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.records import record
 from tflite_ort.schema import OperatorView, TensorType, TensorView
+from tflite_ort.schema.values.semantics import UNCLAMPED
 
 _FLOAT, _DOUBLE, _INT32 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32
 _LOWEST, _HIGHEST = -128, 127
@@ -69,31 +70,60 @@ def hybrid_input(
     *,
     axes: Sequence[int],
     asymmetric: bool,
+    delegated: bool = True,
 ) -> ir.Value:
     """`value`, the real numbers of `input`, rounded to 8-bit codes where TFLite rounds them.
 
     That is in a hybrid operator, if the target asks for it. There is one scale for every slice
-    that spans `axes`.
+    that spans `axes`. `delegated` is as in `input_rounding`.
     """
-    rounding = input_rounding(g, input, filter, asymmetric=asymmetric)
+    rounding = input_rounding(g, input, filter, asymmetric=asymmetric, delegated=delegated)
     return value if rounding is None else rounded(g, value, rounding, axes).reals(g)
 
 
 def row_rounding(op: OperatorView[Any], g: Graph, filter: TensorView) -> Rounding | None:
-    """How the rows that `op` reads are rounded for the weights `filter`; None for not at all."""
-    asymmetric = op.options.asymmetric_quantize_inputs
-    return input_rounding(g, op["input"], filter, asymmetric=asymmetric)
+    """How the rows that `op`, a recurrent layer, reads are rounded for the weights `filter`; None
+    for not at all. XNNPACK takes no such layer."""
+    if not _is_hybrid(g, op["input"], filter):
+        return None
+    return _own_rounding(asymmetric=op.options.asymmetric_quantize_inputs)
 
 
 def input_rounding(
-    g: Graph, input: TensorView, filter: TensorView, *, asymmetric: bool
+    g: Graph,
+    input: TensorView,
+    filter: TensorView,
+    *,
+    asymmetric: bool,
+    delegated: bool = True,
 ) -> Rounding | None:
-    """How `input` is rounded for the weights `filter`; None for not at all."""
-    hybrid = input.type is TensorType.FLOAT32 and filter.type is not TensorType.FLOAT32
-    if not hybrid or not g.target.rounds:
+    """How `input` is rounded for the weights `filter`; None for not at all.
+
+    Args:
+        delegated: XNNPACK takes the operator if the weights are constant.
+    """
+    if not _is_hybrid(g, input, filter):
         return None
-    if g.target.hybrid == "xnnpack" and input.rank > 1:
+    if g.target.hybrid == "xnnpack" and delegated and filter.is_constant:
         return Rounding.XNNPACK
+    return _own_rounding(asymmetric=asymmetric)
+
+
+def is_delegated(op: OperatorView[Any]) -> bool:
+    """Whether XNNPACK takes `op`, a layer of floats, if its weights are constant."""
+    bias = op.get("bias")
+    is_clamped = op.options.fused_activation_function not in UNCLAMPED
+    return is_clamped and (bias is None or bias.is_constant)
+
+
+def _is_hybrid(g: Graph, input: TensorView, filter: TensorView) -> bool:
+    """Whether `input` is rounded for the weights `filter`."""
+    types = input.type is TensorType.FLOAT32 and filter.type is not TensorType.FLOAT32
+    return types and g.target.rounds
+
+
+def _own_rounding(*, asymmetric: bool) -> Rounding:
+    """That of LiteRT's own kernels."""
     return Rounding.ASYMMETRIC if asymmetric else Rounding.SYMMETRIC
 
 

@@ -16,7 +16,14 @@ import numpy.typing as npt
 from tflite_ort.opmap.graph import Graph, Layout, ir
 from tflite_ort.opmap.graph.rows import has_rows
 from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias
-from tflite_ort.opmap.idioms.hybrid import Codes, Rounding, input_rounding, quantized_row, rounded
+from tflite_ort.opmap.idioms.hybrid import (
+    Codes,
+    Rounding,
+    input_rounding,
+    is_delegated,
+    quantized_row,
+    rounded,
+)
 from tflite_ort.opmap.idioms.hybrid_products import (
     WeightMatrix,
     keeps_exact_codes,
@@ -115,7 +122,9 @@ def rounded_convolution(
         return False
     input, output = op["input"], op.output
     rows = WindowRows.of(input.shape[0], windows)
-    rounding = input_rounding(g, input, op["filter"], asymmetric=asymmetric)
+    rounding = input_rounding(
+        g, input, op["filter"], asymmetric=asymmetric, delegated=is_delegated(op)
+    )
     bias = accumulator_bias(g, input, op["filter"], op.get("bias"))
     if rounding is Rounding.XNNPACK and rounds_cells(op):
         terms = [(_cells(op, g), matrix)]
@@ -134,9 +143,12 @@ def rounded_convolution(
 def rounds_cells(op: OperatorView[Any]) -> bool:
     """Whether LiteRT's default rounds each cell [C] by itself: it multiplies rows where each window
     is one cell, of all channels."""
-    if op.op is not Op.CONV_2D or op["filter"].shape[3] != op["input"].shape[3]:
+    input, filter = op["input"], op["filter"]
+    if op.op is not Op.CONV_2D or filter.shape[3] != input.shape[3]:
         return False
-    kernel, options = op["filter"].shape[1:3], op.options
+    if not (filter.is_constant and is_delegated(op)):
+        return False
+    kernel, options = filter.shape[1:3], op.options
     return (*kernel, options.stride_h, options.stride_w) == (1, 1, 1, 1)
 
 
