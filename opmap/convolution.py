@@ -109,15 +109,8 @@ def hybrid_image(
         channels: their axis; 3 for an input [N, H, W, C].
     """
     axes = (channels,) if g.target.hybrid == "xnnpack" and rounds_cells(op) else (1, 2, 3)
-    return hybrid_input(
-        g,
-        image,
-        op["input"],
-        op["filter"],
-        axes=axes,
-        asymmetric=asymmetric,
-        delegated=is_delegated(op),
-    )
+    input, filter, taken = op["input"], op["filter"], is_delegated(op)
+    return hybrid_input(g, image, input, filter, axes=axes, asymmetric=asymmetric, delegated=taken)
 
 
 def _is_read_in_rows(op: OperatorView[Conv2DOptions], g: Graph) -> bool:
