@@ -25,6 +25,8 @@ from tflite_ort.schema.values.semantics import normalized_axis
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
+# The rows of all steps are written down one by one; of more the steps stay.
+_MOST_ROWS = 2**22
 
 
 @record
@@ -226,14 +228,17 @@ class Chains:
     def _source(self, numbers: Sequence[int]) -> Source | None:
         """The source that has these numbers in the steps; None where it is rows of several products
         that are computed for all steps at once."""
-        rows = [self._rows(number) for number in numbers]
-        picked = [each for each in rows if each is not None]
+        found = [self._rows(number) for number in numbers]
+        picked = [each for each in found if each is not None]
         tensors = [self._expressions.source(number) for number in numbers]
         widths = {each.whole.shape[-1] for each in picked if each is not None}
         first = tensors[0]
         width = picked[0].whole.shape[-1] if first is None and picked else 0
         width = first.shape[-1] if first is not None else width
         if any(each.whole.is_variable for each in picked) or not widths:
+            return None
+        rows = sum(prod(size for size, _ in each.runs) for each in picked)
+        if rows > _MOST_ROWS:
             return None
         if len({each.whole.index for each in picked}) == 1 and len(picked) == len(numbers):
             places = np.array([each.places for each in picked])

@@ -324,6 +324,13 @@ def test_an_input_that_is_computed_from_the_state() -> None:
     assert check(net.model(*states), net.feeds()) == {}
 
 
+def test_more_rows_than_are_written_down() -> None:
+    """A batch of two million rows takes no memory before it runs."""
+    net = Unrolled(3, 2**21, 1, 1)
+    history = run(net, rnn)
+    assert not CELLS & optimised_nodes(net.model(last(history))).keys()
+
+
 def test_weights_that_are_not_finite() -> None:
     net = Unrolled(3)
     net.weights["R"] = net.constant(np.where(np.eye(9, 3) > 0, np.inf, 0.5))
