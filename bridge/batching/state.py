@@ -13,7 +13,15 @@ from tflite_ort.batching.elementwise import one_input
 from tflite_ort.batching.graph import BatchedGraph
 from tflite_ort.batching.plain import PlainGraph
 from tflite_ort.batching.registry import rule
-from tflite_ort.schema import Op, Operator, OperatorView, SubGraph, TensorView, Unbatchable
+from tflite_ort.schema import (
+    GatherOptions,
+    Op,
+    Operator,
+    OperatorView,
+    SubGraph,
+    TensorView,
+    Unbatchable,
+)
 
 View = OperatorView[Any]
 
@@ -66,15 +74,26 @@ def call_once(op: View, g: BatchedGraph) -> None:
 
 
 def _started(source: SubGraph, g: BatchedGraph) -> SubGraph:
-    """`source` with what it assigns repeated."""
+    """`source` with what it assigns repeated, and of what it reads one row: all are alike."""
     body = PlainGraph(g.parts)
     body.tensors = list(source.tensors)
     for operator in source.operators:
         code = g.parts.model.operator_codes[operator.opcode_index].builtin_code
         if code is Op.ASSIGN_VARIABLE:
             operator = replace(operator, inputs=_repeated(operator, source, body, g))
-        body.operators.append(operator)
+        if code is Op.READ_VARIABLE:
+            _read_one(operator, source, body, g)
+        else:
+            body.operators.append(operator)
     return replace(source, tensors=tuple(body.tensors), operators=tuple(body.operators))
+
+
+def _read_one(operator: Operator, source: SubGraph, body: PlainGraph, g: BatchedGraph) -> None:
+    (out,) = operator.outputs
+    table = source.tensors[out]
+    rows = body.like(table, (g.size or 1, *table.shape), "rows")
+    body.operators.append(replace(operator, outputs=(rows,)))
+    body.emit(Op.GATHER, [rows, body.constant(0)], [out], GatherOptions())
 
 
 def _repeated(

@@ -9,9 +9,21 @@ import pytest
 from tests.batching.single_runs import opened, run
 from tests.litert_models import running_sum
 from tests.models import model_path
-from tests.one_op import T, one_op_model
+from tests.one_op import Node, T, one_op_model
+from tests.subgraph_models import HANDLE, Sub, invoked, model_of
 from tflite_ort import BatchWarning, Interpreter, Unbatchable, batched_model, export_onnx
-from tflite_ort.schema import Op, RandomOptions, ReshapeOptions, TensorType, read_model
+from tflite_ort.schema import (
+    AddOptions,
+    CallOnceOptions,
+    Op,
+    RandomOptions,
+    ReducerOptions,
+    ReshapeOptions,
+    TensorType,
+    VarHandleOptions,
+    read_model,
+    write_model,
+)
 
 STEPS, SAMPLES = 3, 3
 
@@ -49,6 +61,44 @@ def test_states_of_an_open_batch_start_in_one_row() -> None:
     assert np.array_equal(y, x)
     (y,) = session.run(["y"], {"x": x, "state": state})
     assert np.array_equal(y, x + x / 2)
+
+
+@pytest.mark.parametrize("batch", [SAMPLES, None])
+@pytest.mark.parametrize("op", [Op.REVERSE_V2, Op.SUM])
+def test_a_start_that_reads_a_variable_reads_one_row(op: Op, batch: int | None) -> None:
+    """Along its first axis, which is that of the samples in a batch."""
+    options = ReducerOptions(keep_dims=True) if op is Op.SUM else None
+    first, axis = T.constant(np.float32([1, 2])), T.constant(np.int32([0]))
+    names = (VarHandleOptions(shared_name=name) for name in "vww")
+    handles = [Node(Op.VAR_HANDLE, [], [each], next(names)) for each in ("h", "g", "g")]
+    row = T((1,)) if op is Op.SUM else T((2,))
+    start = Sub(
+        {"h": HANDLE, "g": HANDLE, "k": first, "axis": axis, "r": T((2,)), "m": row},
+        [
+            *handles[:2],
+            Node(Op.ASSIGN_VARIABLE, ["h", "k"], []),
+            Node(Op.READ_VARIABLE, ["h"], ["r"]),
+            Node(op, ["r", "axis"], ["m"], options),
+            Node(Op.ASSIGN_VARIABLE, ["g", "m"], []),
+        ],
+    )
+    main = Sub(
+        {"g": HANDLE, "x": T((1, 2)), "w": row, "y": T((1, 2))},
+        [
+            Node(Op.CALL_ONCE, [], [], CallOnceOptions(1)),
+            handles[2],
+            Node(Op.READ_VARIABLE, ["g"], ["w"]),
+            Node(Op.ADD, ["x", "w"], ["y"], AddOptions()),
+        ],
+        ["x"],
+        ["y"],
+    )
+    x = np.arange(2 * SAMPLES, dtype=np.float32).reshape(SAMPLES, 2)
+    model = write_model(batched_model(read_model(model_of(main, start)), batch))
+    interpreter = Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    (got,) = invoked(interpreter, [x])
+    assert got.tolist() == (x + ([3, 3] if op is Op.SUM else [2, 1])).tolist()
 
 
 def test_random_numbers_are_refused() -> None:
