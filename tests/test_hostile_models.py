@@ -285,7 +285,7 @@ def test_order_is_found_when_allocated() -> None:
 
 
 @pytest.mark.parametrize(
-    "shape", [[2**31], [2**40], [2**70], [1.5], [-1], ["a"], [True], [[1]], [[1], [1, 2]], [None]]
+    "shape", [[2**31], [2**40], [2**70], [1.5], [-1], ["a"], [[1]], [[1], [1, 2]], [None]]
 )
 def test_sizes_that_are_none(shape: Any) -> None:
     interpreter = Interpreter(model_content=ADD)
@@ -295,7 +295,7 @@ def test_sizes_that_are_none(shape: Any) -> None:
     assert interpreter.get_input_details()[0]["shape"].tolist() == [2]
 
 
-@pytest.mark.parametrize("shape", [[], [3], (np.int64(3),), np.array([3], np.uint8)])
+@pytest.mark.parametrize("shape", [[], [3], [3.0], [True], (np.int64(3),), np.array([3], np.uint8)])
 def test_sizes(shape: Any) -> None:
     interpreter = Interpreter(model_content=ADD)
     interpreter.resize_tensor_input(0, shape)

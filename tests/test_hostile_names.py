@@ -149,8 +149,8 @@ DAMAGED = {
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damaged_inputs_are_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(DAMAGED[name])
-    details = {"name": "x", "index": 0, "dtype": np.float32, "shape_signature": [1, 4, 4, 3]}
-    details |= {"shape": [1, 4, 4, 3], "quantization_parameters": {"scales": []}}
+    details = {"name": "x", "index": 0, "dtype": np.float32, "shape": np.array([1, 4, 4, 3])}
+    details |= {"shape_signature": details["shape"], "quantization_parameters": {"scales": []}}
     with pytest.raises(InputError) as raised:
         read_inputs([str(tmp_path / name)], [InputColumn("x", details)])
     assert ("unpacks to 2147483648 bytes" in str(raised.value)) is (name == "bomb.npz")

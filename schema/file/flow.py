@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from tflite_ort.schema.file.enums import BuiltinOperator
-from tflite_ort.schema.file.model import Model, Operator, SubGraph, Tensor, stored_data
+from tflite_ort.schema.file.model import Model, Operator, SubGraph, stored_data
 from tflite_ort.schema.file.operators import options_of
 from tflite_ort.schema.file.options import CallOptions
 from tflite_ort.schema.file.stablehlo_options import StableHLOCompositeOptions
@@ -83,16 +83,15 @@ def order_problems(model: Model, graph: SubGraph, variables: Set[int]) -> Iterat
 
 def _at_the_start(model: Model, graph: SubGraph, computed: Set[int]) -> set[int]:
     """The tensors that have a value at the start, which no operator may set."""
+    lengths = {buffer.id: buffer.length for buffer in model.external_buffers}
     constants = {
         index
         for index, tensor in enumerate(graph.tensors)
-        if _has_data(model, tensor) or (0 in tensor.shape and index not in computed)
+        if stored_data(model, tensor) is not None
+        or (tensor.external_buffer and not tensor.buffer and lengths[tensor.external_buffer])
+        or (0 in tensor.shape and index not in computed)
     }
     return constants.union(graph.inputs)
-
-
-def _has_data(model: Model, tensor: Tensor) -> bool:
-    return tensor.external_buffer > 0 or stored_data(model, tensor) is not None
 
 
 # Calls -------------------------------------------------------------------------------------------

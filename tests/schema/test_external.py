@@ -213,3 +213,18 @@ def test_empty_file(tmp_path: Path) -> None:
     (tmp_path / "weights.bin").touch()
     with pytest.raises(MalformedModel, match="of a file of 0"):
         ExternalData(written(tmp_path)).data(OUTSIDE)
+
+
+@pytest.mark.parametrize(("buffer", "length"), [(1, 20), (0, 0)])
+def test_an_operator_reads_no_data_that_are_not_there(
+    tmp_path: Path, buffer: int, length: int
+) -> None:
+    """A tensor's own buffer counts, even an empty one; external data may be empty too."""
+    (tmp_path / "weights.bin").write_bytes(WEIGHTS.tobytes())
+    model = written(tmp_path, length=length)
+    outside = replace(OUTSIDE, buffer=buffer)
+    graph = SubGraph(tensors=(INSIDE, outside), inputs=(0,), outputs=(1,))
+    model = replace(model, subgraphs=(graph,), buffers=(Buffer(), Buffer(WEIGHTS[:0])))
+    (tmp_path / "model.tflite").write_bytes(write_model(model))
+    with pytest.raises(ModelError, match="output tensor 1 lacks data"):
+        Interpreter(str(tmp_path / "model.tflite")).allocate_tensors()
