@@ -26,6 +26,9 @@ from tflite_ort.schema.values.well_known_options import (
 
 Floats = npt.NDArray[np.float32]
 
+# Cells that are unpooled at once.
+_CELLS = 1 << 18
+
 
 @custom_kernel("Convolution2DTransposeBias", versions=(1, 1))
 def convolution2dtransposebias(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
@@ -72,25 +75,29 @@ def maxpoolingwithargmax2d(op: OperatorView[Any], inputs: Inputs, state: State) 
 def maxunpooling2d(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Each cell at its position in the window that it came from, and zeros elsewhere."""
     (x, positions), options = inputs, pool_options(op)
-    row, column = np.divmod(positions.astype(np.int64), options.filter_width)
-    rows = _unpooled(row, 1, options.padding, options.filter_height, options.stride_h)
-    columns = _unpooled(column, 2, options.padding, options.filter_width, options.stride_w)
+    filter, padding = (options.filter_height, options.filter_width), options.padding
     batch, height, width, channels = x.shape
-    size = (batch, height * options.filter_height, width * options.filter_width, channels)
-    output = np.zeros(size, np.float32)
-    output[np.arange(batch)[:, None, None, None], rows, columns, np.arange(channels)] = x
+    sides = height * filter[0], width * filter[1]
+    output = np.zeros((batch, *sides, channels), np.float32)
+    for first in range(0, x.size, _CELLS):
+        cells = np.arange(first, min(first + _CELLS, x.size))
+        image, y, x_, channel = np.unravel_index(cells, x.shape)
+        row, column = np.divmod(positions.reshape(-1)[cells].astype(np.int64), filter[1])
+        row = _unpooled(row, y, height, padding, filter[0], options.stride_h)
+        column = _unpooled(column, x_, width, padding, filter[1], options.stride_w)
+        output[image, row, column, channel] = x.reshape(-1)[cells]
     return (output,)
 
 
-def _unpooled(inside: Array, axis: int, padding: Padding, filter: int, stride: int) -> Array:
-    """Where cells go along `axis` from where in their windows they were."""
-    count = inside.shape[axis]
+def _unpooled(
+    inside: Array, window: Array, count: int, padding: Padding, filter: int, stride: int
+) -> Array:
+    """Where cells go along an axis of `count` windows from where in their windows they were."""
     before, _ = explicit_padding(padding, count * filter, filter, stride)
-    starts = np.arange(count) * stride - before
-    place = np.moveaxis(np.moveaxis(inside, axis, -1) + starts, -1, axis)
+    place = inside + window * stride - before
     if place.size and not 0 <= place.min() <= place.max() < count * filter:
         raise KernelError(f"a cell at {place.min()} or {place.max()} of {count * filter}")
-    return place
+    return np.asarray(place)
 
 
 @custom_kernel("TransformTensorBilinear", versions=(2, 2))
