@@ -130,9 +130,9 @@ def _block(interpreter: Interpreter) -> float:
 def main() -> None:
     """The process."""
     # What a provider prints must not get into the answer.
-    answer = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    json.dump(tried(json.load(sys.stdin)), answer)
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answer:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        json.dump(tried(json.load(sys.stdin)), answer)
 
 
 if __name__ == "__main__":

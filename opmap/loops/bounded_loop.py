@@ -84,6 +84,9 @@ def _chosen(loop: _Bounded) -> Finals:
     places = [value.place for value in loop.values if value.place not in loop.limit.counters]
     if counted is None or not places or not _is_worth_it(loop.body):
         return {}
+    times = loop.trip_count.const_value
+    if times is not None and times.array.item() > counted.most:
+        return {}  # ONNX Runtime would fold the numbers of all iterations
     run = Run.of(loop.op, g, counted, loop.trip_count)
     if not run.is_plain:
         return {}
@@ -162,19 +165,21 @@ def _kept(
 
 def _trip_count(op: OperatorView[WhileOptions], g: Graph, limit: Bounded) -> ir.Value:
     """The trip count as an int64 scalar; a negative one means that no iteration runs."""
-    condition, counts = op.bodies[0], list[ir.Value]()
+    condition, known, counts = op.bodies[0], list[int](), list[ir.Value]()
     for first, bound in limit.bounds:
-        if bound.data is not None:  # its index is one of the condition's, not of the graph's
-            counts.append(g.ints(bound.data.item() - first))
+        source = bound
+        if bound.data is None:  # else its index is one of the condition's, not of the graph's
+            source = op.present_inputs()[condition.inputs.index(bound.index)]
+        if source.data is not None:
+            known.append(source.data.item() - first)
             continue
-        source = op.present_inputs()[condition.inputs.index(bound.index)]
         count = g.whole(source)
         if bound.rank:
             count = g.reshape(count, ())
         if first:
             count = g.op("Sub", count, g.ints(first))
         counts.append(count)
-    return g.smaller(*counts)
+    return g.smaller(*(g.ints(each) for each in sorted(known)[:1]), *counts)
 
 
 def _final(
