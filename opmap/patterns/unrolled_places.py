@@ -231,12 +231,10 @@ class Chains:
         found = [self._rows(number) for number in numbers]
         picked = [each for each in found if each is not None]
         tensors = [self._expressions.source(number) for number in numbers]
-        widths = {each.whole.shape[-1] for each in picked if each is not None}
-        first = tensors[0]
-        width = picked[0].whole.shape[-1] if first is None and picked else 0
-        width = first.shape[-1] if first is not None else width
-        if any(each.whole.is_variable for each in picked) or not widths:
+        if not picked or any(each.whole.is_variable for each in picked):
             return None
+        first = tensors[0]
+        width = picked[0].whole.shape[-1] if first is None else first.shape[-1]
         rows = sum(prod(size for size, _ in each.runs) for each in picked)
         if rows > _MOST_ROWS:
             return None
