@@ -14,7 +14,7 @@ import pytest
 
 from tests.fuzz import lines, tree_sparsity
 from tests.fuzz.compare import difference
-from tests.fuzz.corpus import Corpus, fixed_corpus, small_corpus
+from tests.fuzz.corpus import MOST_DECLARED, Corpus, fixed_corpus, small_corpus
 from tests.fuzz.describe import operators
 from tests.fuzz.litert import LiteRT, Question
 from tests.fuzz.mutate import CHANGES, GRAFTS, mutant
@@ -68,6 +68,17 @@ def test_the_fixed_seeds_have_every_operator_of_the_small_ones(corpus: Corpus) -
     kinds = {operators(seed.content) for seed in seeds.seeds}
     ones = {operators(s.content) for s in corpus.seeds if len(s.model.subgraphs[0].operators) == 1}
     assert ones <= kinds
+
+
+def test_models_of_giant_tensors_are_no_seeds() -> None:
+    """Small files can declare gigabytes; what is made of those takes more memory than is allowed."""
+    most = MOST_DECLARED // 2
+    fitting, beyond, far = (
+        one_op_model(Op.NEG, [T((size,), TensorType.INT8)], [T((size,), TensorType.INT8)])
+        for size in (most, most + 1, 1 << 30)
+    )
+    assert len(far) < 1000
+    assert [seed.content for seed in Corpus([far, fitting, beyond]).seeds] == [fitting]
 
 
 @pytest.mark.parametrize("change", [*CHANGES, *GRAFTS], ids=lambda change: change.__name__)
