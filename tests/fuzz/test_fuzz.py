@@ -71,7 +71,7 @@ def test_the_fixed_seeds_have_every_operator_of_the_small_ones(corpus: Corpus) -
 
 
 def test_models_of_giant_tensors_are_no_seeds() -> None:
-    """Small files can declare gigabytes; what is made of those takes more memory than is allowed."""
+    """Small files can declare gigabytes; what is made of those takes too much."""
     most = MOST_DECLARED // 2
     fitting, beyond, far = (
         one_op_model(Op.NEG, [T((size,), TensorType.INT8)], [T((size,), TensorType.INT8)])
