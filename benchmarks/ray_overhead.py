@@ -1,6 +1,7 @@
 """What Ray costs beside threads of one process, for the same job of `predict` on this machine.
 
-    python -m benchmarks.ray_overhead [--rows 100000] [--pictures 2000] [--actors 4] [--json FILE]
+    python -m benchmarks.ray_overhead [--rows 100000] [--pictures 2000] [--actors 4] \
+        [--nodes 1 2] [--json FILE]
 
 Seconds of whole jobs. `rows` are small: a keyword network in 8 bits, of a table of numbers.
 `pictures` are JPEG files of 224 x 224 through MobileNet V2 of uint8. The job runs in threads, one
@@ -39,6 +40,7 @@ from tflite_ort.prediction.job import Job, opened_job
 from tflite_ort.prediction.local import run_threads
 from tflite_ort.prediction.pool import cores
 from tflite_ort.prediction.ray_engine import Cluster, run_ray
+from tflite_ort.prediction.results import Done
 from tflite_ort.prediction.units import units_of
 from tflite_ort.prediction.work import Setup, Worker
 from tflite_ort.prediction.writers import writer_for
@@ -95,7 +97,7 @@ def cluster(nodes: int, actors: int) -> Iterator[str]:
     started.shutdown()
 
 
-def measured(tasks: list[Task], actors: int) -> dict[str, dict[str, float]]:
+def measured(tasks: list[Task], actors: int, clusters: list[int]) -> dict[str, dict[str, float]]:
     """Seconds by task and engine."""
     found: dict[str, dict[str, float]] = {}
     wanted = {}
@@ -105,7 +107,7 @@ def measured(tasks: list[Task], actors: int) -> dict[str, dict[str, float]]:
         found[task.name] = {"threads": local}
         print(f"{task.name:9} {'threads':26} {local:6.1f} s", flush=True)
         wanted[task.name] = task.results()
-    for nodes in (1, 2):
+    for nodes in clusters:
         with cluster(nodes, actors) as address:
             for task in tasks:
                 for kill in (False, True):
@@ -125,7 +127,7 @@ def _by_ray(task: Task, where: Cluster, *, kill: bool) -> float:
     return took
 
 
-def _tell(units: int, rows: int, failed: int) -> None:
+def _tell(done: Done) -> None:
     pass
 
 
@@ -141,6 +143,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--pictures", type=int, default=2000)
     parser.add_argument("--actors", type=int, default=4)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
@@ -156,7 +159,7 @@ def main() -> None:
             Task(folder, "rows", model_path(WORDS), folder / "rows.npy", rows=True),
             Task(folder, "pictures", model_path(MODEL), folder / "pictures", rows=False),
         ]
-        found = measured(tasks, given.actors)
+        found = measured(tasks, given.actors, given.nodes)
     if given.json:
         write_text(given.json, json.dumps({**machine(), "seconds": found}, indent=2) + "\n")
 
