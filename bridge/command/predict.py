@@ -41,6 +41,7 @@ from tflite_ort.command.arguments import (
 )
 from tflite_ort.command.terminal import new_console, say, say_json
 from tflite_ort.opening import opened_model
+from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.images import takes_images
 from tflite_ort.prediction.job import Job, locked, opened_job
 from tflite_ort.prediction.local import Tell, run_processes, run_threads
@@ -213,29 +214,38 @@ def _digest(path: Path, setup: Setup) -> str:
 
 
 def _run(job: Job, work: Work, *, as_json: bool) -> None:
-    """Do what is left, and say how it went."""
+    """Do what is left, and say how it went.
+
+    Raises:
+        InputError: no row has a result.
+    """
     if job.left < job.total:
         say(f"going on: {job.total - job.left} of {job.total} inputs are done", error=True)
-    started, sums, error = time.monotonic(), [0, 0], ""
+    started, rows = time.monotonic(), 0
     with _progress(job) as tell:
 
         def told(done: Done) -> None:
-            nonlocal error
-            sums[0] += done.rows
-            sums[1] += done.failed
-            error = error or done.error
+            nonlocal rows
+            rows += done.rows
             tell(done)
 
         work(told)
-    job.finish()
+    done = job.finish()
     seconds = time.monotonic() - started
     if as_json:
-        counts = {"rows": sums[0], "errors": sums[1], "inputs": job.total}
-        say_json({"file": str(job.out), **counts, "first_error": error or None, "seconds": seconds})
-        return
-    rate = f"{sums[0]} rows in {seconds:.1f} s ({sums[0] / max(seconds, 1e-9):.0f} rows/s)"
-    failed = f", {sums[1]} with an error (column 'error'), such as: {error}" if sums[1] else ""
-    say(f"wrote {job.out}: {rate}{failed}")
+        counts = {"rows": done.rows, "errors": done.failed, "inputs": done.units}
+        first = {"first_error": done.error or None, "seconds": seconds}
+        say_json({"file": str(job.out), **counts, **first})
+    error = f"an error (column 'error'), such as: {done.error}"
+    none = 0 < done.rows == done.failed
+    if not as_json:
+        count = f"{rows} rows" if rows == done.rows else f"{rows} of {done.rows} rows"
+        rate = f"{count} in {seconds:.1f} s ({rows / max(seconds, 1e-9):.0f} rows/s)"
+        some = f", {done.failed} with {error}" if done.failed and not none else ""
+        say(f"wrote {job.out}: {rate}{some}")
+    if none:
+        all_of_them = "the only row has" if done.rows == 1 else f"all {done.rows} rows have"
+        raise InputError(f"{all_of_them} {error}")
 
 
 @contextmanager

@@ -21,11 +21,11 @@ from tflite_ort.files import write_text, writing
 from tflite_ort.json_text import parsed
 from tflite_ort.optional import optional_module
 from tflite_ort.prediction.array_files import DAMAGED, InputError
-from tflite_ort.prediction.results import Block
+from tflite_ort.prediction.results import Block, Done
 from tflite_ort.prediction.units import ANY, MOST_ROWS, Unit
-from tflite_ort.prediction.writers import Writer
+from tflite_ort.prediction.writers import Writer, told_of
 
-_FORMAT = 1
+_FORMAT = 2
 _DESCRIPTION, _LISTING, _LOCK = "job.json", "units.jsonl", "lock"
 _DIGITS = 12
 # The smallest group at the end of a job.
@@ -85,8 +85,11 @@ class Job:
         """Write the part of the units [first, after)."""
         self._writer.part(part_path(self.out, first, after), block)
 
-    def finish(self) -> None:
+    def finish(self) -> Done:
         """Join the parts to the file of results, and remove them.
+
+        Returns:
+            What all of them hold, whoever wrote them.
 
         Raises:
             JobError: a unit is missing, or is there twice, or a part is damaged.
@@ -94,13 +97,17 @@ class Job:
         self.done = self._written()
         if self.left:
             raise JobError(f"{self.left} of {self.total} units are missing in {self.folder}")
+        parts = [part_path(self.out, *each) for each in self.done]
         try:
-            self._writer.join([part_path(self.out, *each) for each in self.done], self.out)
+            self._writer.join(parts, self.out)
+            told = [told_of(part) for part in parts]
         except DAMAGED as error:
             said = f"the parts in {self.folder} cannot be joined: {error or type(error).__name__}"
             raise JobError(f"{said}; --overwrite begins anew") from error
         (self.folder / _DESCRIPTION).unlink()  # without it the folder is no job any more
         shutil.rmtree(self.folder)
+        error = next((error for *_, error in told if error), "")
+        return Done(self.total, sum(n for n, *_ in told), sum(n for _, n, _ in told), error)
 
     def _units(self) -> Iterator[Unit]:
         listing = self.folder / _LISTING
@@ -128,11 +135,14 @@ def _described(file: Path) -> tuple[int, dict[str, Any]]:
         JobError: the file is damaged.
     """
     stored = parsed(file.read_bytes(), JobError, str(file))
-    if isinstance(stored, dict):
+    if isinstance(stored, dict) and stored.get("format") == _FORMAT:
         units, description = stored.get("units"), stored.get("description")
         if isinstance(units, int) and isinstance(description, dict):
             return units, description
-    raise JobError(f"{file} does not describe a job: remove its folder to begin anew")
+    raise JobError(
+        f"{file} describes no job of this version of the library: finish it with the one that "
+        "began it, or --overwrite begins anew"
+    )
 
 
 def _unit(stored: Any, listing: Path) -> Unit:

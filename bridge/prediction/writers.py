@@ -33,7 +33,10 @@ from tflite_ort.prediction.units import parquet_module
 _COPIED = 1 << 20
 _ROWS = 4096  # of a group in a parquet file, at most
 _JOINED = 2 << 20  # bytes of it that are in memory
-_CHECKSUM = struct.Struct("<I")  # at the end of a part: the CRC-32 of what comes before
+# At the end of a part: the length of the summary before it, and the CRC-32 of all before that.
+_LENGTH = _CHECKSUM = struct.Struct("<I")
+_END = _LENGTH.size + _CHECKSUM.size
+_LONGEST_ERROR = 2000  # characters of an error in a summary, which zipfile passes over
 
 
 class Writer(Protocol):
@@ -72,7 +75,7 @@ class _Lines:
     def part(self, path: Path, block: Block) -> None:
         text = io.StringIO(newline="")
         self.write(text, block)
-        _write_checked(path, text.getvalue().encode())
+        _write_checked(path, text.getvalue().encode(), block)
 
     def write(self, text: io.StringIO, block: Block) -> None:
         raise NotImplementedError
@@ -90,27 +93,56 @@ def _copy(parts: Sequence[Path], out: Path, head: bytes = b"") -> None:
                 stream.write(content)
 
 
-def _write_checked(part: Path, content: bytes | memoryview) -> None:
-    """Write a part that `_checked` reads."""
+def _write_checked(part: Path, content: bytes | memoryview, block: Block) -> None:
+    """Write a part that `_checked` and `told_of` read."""
+    done = block.done(0)
+    summary = json.dumps([done.rows, done.failed, done.error[:_LONGEST_ERROR]]).encode()
+    summary += _LENGTH.pack(len(summary))
     with writing(part) as (stream,):
         stream.write(content)
-        stream.write(_CHECKSUM.pack(zlib.crc32(content)))
+        stream.write(summary + _CHECKSUM.pack(zlib.crc32(summary, zlib.crc32(content))))
+
+
+def told_of(part: Path) -> tuple[int, int, str]:
+    """(rows, rows with an error, the first error) of a part.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    with part.open("rb") as source:
+        source.seek(_content_size(part))
+        rows, failed, error = json.loads(source.read()[:-_END])
+    return int(rows), int(failed), str(error)
+
+
+def _content_size(part: Path) -> int:
+    """How many bytes of a part are results."""
+    size = part.stat().st_size - _END
+    if size >= 0:
+        with part.open("rb") as source:
+            source.seek(size)
+            size -= _LENGTH.unpack(source.read(_LENGTH.size))[0]
+    if size < 0:
+        raise ValueError(f"{part} is damaged")
+    return size
 
 
 def _checked(part: Path) -> Iterator[bytes]:
     """The bytes of a part.
 
     Raises:
-        ValueError: after the last of them: they are not those that were written.
+        ValueError: after the last of them, if they are not those that were written.
     """
-    left, checksum = part.stat().st_size - _CHECKSUM.size, 0
+    left, checksum = _content_size(part), 0
     with part.open("rb") as source:
         while left > 0 and (content := source.read(min(left, _COPIED))):
             checksum = zlib.crc32(content, checksum)
             left -= len(content)
             yield content
-        if source.read() != _CHECKSUM.pack(checksum):
-            raise ValueError(f"{part} is damaged")
+        summary = source.read()
+    whole, told = summary[: -_CHECKSUM.size], summary[-_CHECKSUM.size :]
+    if told != _CHECKSUM.pack(zlib.crc32(whole, checksum)):
+        raise ValueError(f"{part} is damaged")
 
 
 def _check(parts: Sequence[Path]) -> None:
@@ -206,7 +238,7 @@ class _Npz:
     def part(self, path: Path, block: Block) -> None:
         made = io.BytesIO()
         self._write(made, block)
-        _write_checked(path, made.getbuffer())
+        _write_checked(path, made.getbuffer(), block)
 
     def _write(self, stream: IO[bytes], block: Block) -> None:
         arrays = self._arrays(block)
@@ -324,7 +356,7 @@ class _Parquet:
         table = self._arrow.Table.from_arrays(list(self._arrays(block)), schema=self._schema)
         made = self._arrow.BufferOutputStream()
         self._parquet.write_table(table, made, row_group_size=_ROWS, use_dictionary=self._texts)
-        _write_checked(path, memoryview(made.getvalue()))
+        _write_checked(path, memoryview(made.getvalue()), block)
 
     def join(self, parts: Sequence[Path], out: Path) -> None:
         if len(parts) == 1:  # it is the file
@@ -344,7 +376,7 @@ class _Parquet:
     def _batches(self, part: Path) -> Iterator[Any]:
         """The rows of a part, a few MiB at a time."""
         with self._arrow.memory_map(str(part)) as mapped:
-            whole = self._arrow.BufferReader(mapped.read_buffer(mapped.size() - _CHECKSUM.size))
+            whole = self._arrow.BufferReader(mapped.read_buffer(_content_size(part)))
         with self._parquet.ParquetFile(whole, buffer_size=_COPIED, pre_buffer=False) as source:
             told = source.metadata
             groups = (told.row_group(number) for number in range(told.num_row_groups))

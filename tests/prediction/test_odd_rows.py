@@ -49,9 +49,9 @@ Array = npt.NDArray[Any]
 SUFFIXES = (".csv", ".jsonl", ".npz", ".parquet")
 
 
-def predict(*arguments: object) -> str:
+def predict(*arguments: object, code: int = 0) -> str:
     result = CliRunner().invoke(app, ["predict", *map(str, arguments)])
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == code, result.output
     return result.output
 
 
@@ -170,7 +170,7 @@ def test_text_that_is_none_is_an_error_of_its_row(model: Path, tmp_path: Path) -
     table, out = tmp_path / "t.parquet", tmp_path / "o.jsonl"
     ends, text = pa.py_buffer(np.int32([0, 2]).tobytes()), pa.py_buffer(b"\xff\xfe")
     pq.write_table(pa.table({"x": pa.StringArray.from_buffers(1, ends, text)}), table)
-    predict(model, table, "--out", out)
+    predict(model, table, "--out", out, code=1)
     assert "cannot be read" in rows(out)[0]["error"]
 
 
@@ -183,7 +183,7 @@ def test_a_damaged_table_is_named(place: str, model: Path, tmp_path: Path) -> No
     start = 4 if place == "a page" else len(content) - 8 - length
     content[start : start + 40] = bytes(40)
     table.write_bytes(content)
-    predict(model, table, "--out", out)
+    predict(model, table, "--out", out, code=1)
     assert str(table) in rows(out)[0]["error"]
 
 
@@ -191,7 +191,7 @@ def test_a_table_with_a_column_twice(model: Path, tmp_path: Path) -> None:
     table, out = tmp_path / "t.parquet", tmp_path / "o.jsonl"
     column = pa.array([[1.0, 2.0, 3.0, 4.0]])
     pq.write_table(pa.Table.from_arrays([column, column], names=["x", "x"]), table)
-    predict(model, table, "--out", out)
+    predict(model, table, "--out", out, code=1)
     assert "several columns 'x'" in rows(out)[0]["error"]
 
 
@@ -238,7 +238,7 @@ def test_names_that_are_no_text(suffix: str, tmp_path: Path) -> None:
     model.write_bytes(colours())
     Path(os.fsdecode(picture)).write_bytes(b"no picture")
     out = tmp_path / f"r{suffix}"
-    predict(model, os.fsdecode(picture), "--out", out)
+    predict(model, os.fsdecode(picture), "--out", out, code=1)
     if suffix == ".npz":
         said = str(np.load(out)["error"][0])
     else:

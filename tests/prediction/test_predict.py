@@ -125,7 +125,7 @@ def test_rows_that_were_not_told_are_not_taken_for_a_sample(tmp_path: Path) -> N
 
 def test_an_error_of_rows_names_their_file(tmp_path: Path, model: Path) -> None:
     np.save(tmp_path / "wide.npy", np.ones((2, 5), np.float32))
-    predict(model, tmp_path / "wide.npy", "--rows", "--out", tmp_path / "out.jsonl")
+    predict(model, tmp_path / "wide.npy", "--rows", "--out", tmp_path / "out.jsonl", code=1)
     assert all("wide.npy has shape (5,)" in each["error"] for each in lines(tmp_path / "out.jsonl"))
 
 
@@ -171,8 +171,9 @@ def test_rows_of_another_shape_are_no_flat_lists(tmp_path: Path) -> None:
         table = pa.table({"a": [a.tolist()] * 2, "b": [b.tolist()] * 2})
         pq.write_table(table, tmp_path / "in.parquet")
         inputs = (tmp_path / "in.npz", tmp_path / "in.parquet")
-        predict(model, *inputs, "--rows", "--overwrite", "--out", tmp_path / "out.jsonl")
-        made = lines(tmp_path / "out.jsonl")
+        out = tmp_path / "out.jsonl"
+        predict(model, *inputs, "--rows", "--overwrite", "--out", out, code=0 if fits else 1)
+        made = lines(out)
         assert [each["error"] is None for each in made] == [fits] * 4
 
 
@@ -198,7 +199,7 @@ def test_a_model_that_asks_for_sound_at_a_rate_that_nothing_has(tmp_path: Path) 
     with wave.open(str(tmp_path / "tone.wav"), "wb") as stream:
         stream.setnchannels(1), stream.setsampwidth(2), stream.setframerate(0xFFFFFFFF // 3)
         stream.writeframes(bytes(4000))
-    predict(model, tmp_path / "tone.wav", "--out", tmp_path / "out.jsonl")
+    predict(model, tmp_path / "tone.wav", "--out", tmp_path / "out.jsonl", code=1)
     (heard,) = lines(tmp_path / "out.jsonl")
     assert "sound at 4294967295 Hz is asked for" in heard["error"]
 
@@ -257,7 +258,7 @@ def test_tables(tmp_path: Path, model: Path) -> None:
 def test_tables_that_say_too_much(tmp_path: Path, model: Path) -> None:
     """Of their rows: a list of units of these would fill the disk."""
     np.savez(tmp_path / "rows.npz", x=np.zeros((2**60, 0), np.float32))
-    predict(model, tmp_path / "rows.npz", "--rows", "--out", tmp_path / "out.jsonl")
+    predict(model, tmp_path / "rows.npz", "--rows", "--out", tmp_path / "out.jsonl", code=1)
     (row,) = lines(tmp_path / "out.jsonl")
     assert "cannot have 1152921504606846976 rows" in row["error"]
 
@@ -273,7 +274,7 @@ def test_a_table_of_fewer_rows_than_it_says(said: int, tmp_path: Path, model: Pa
     assert field.count(b"\x16\x14") > 1
     field = field.replace(b"\x16\x14", b"\x16" + varint(2 * said))
     path.write_bytes(head + field + len(field).to_bytes(4, "little") + b"PAR1")
-    predict(model, path, "--out", tmp_path / "out.jsonl")
+    predict(model, path, "--out", tmp_path / "out.jsonl", code=1)
     assert all(row["error"] for row in lines(tmp_path / "out.jsonl"))
 
 
@@ -364,10 +365,10 @@ def test_another_job_is_not_gone_on_with(tmp_path: Path, model: Path) -> None:
     out = tmp_path / "out.npz"
     folder = tmp_path / "out.npz.job"
     folder.mkdir()
-    stored = {"format": 1, "units": 1, "description": {"model": "another"}}
-    (folder / "job.json").write_text(json.dumps(stored))
-    message = predict(model, tmp_path / "a.npy", "--out", out, code=1)
-    assert "a job with another" in message and "model" in message
+    for number, said in ((2, "a job with another batch size"), (1, "no job of this version")):
+        stored = {"format": number, "units": 1, "description": {"model": "another"}}
+        (folder / "job.json").write_text(json.dumps(stored))
+        assert said in predict(model, tmp_path / "a.npy", "--out", out, code=1)
     predict(model, tmp_path / "a.npy", "--out", out, "--overwrite")
 
 

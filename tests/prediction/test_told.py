@@ -12,7 +12,8 @@ from PIL import Image
 
 from tests.one_op import T, one_op_model
 from tests.prediction.models import colours, loudness
-from tests.prediction.test_predict import lines, predict, written
+from tests.prediction.test_predict import lines, predict, stopped, written
+from tflite_ort.prediction.job import Job
 from tflite_ort.schema import Op
 
 
@@ -87,7 +88,43 @@ def test_a_file_of_another_kind_says_which_there_are(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("x,y\n1,2\n")
     (tmp_path / "bad.png").write_bytes(b"no picture")
     model = _of_one(tmp_path, 1, 8, 8, 3)
-    predict(model, tmp_path / "table.csv", tmp_path / "bad.png", "--out", tmp_path / "out.jsonl")
+    inputs, out = (tmp_path / "table.csv", tmp_path / "bad.png"), tmp_path / "out.jsonl"
+    predict(model, *inputs, "--out", out, code=1)
     table, picture = (row["error"] for row in lines(tmp_path / "out.jsonl"))
     assert table.endswith("have the suffix .npy, .npz, .wav, .parquet")
     assert picture.endswith("bad.png is not an image that can be read")
+
+
+# Jobs without a result ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["threads", "processes"])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_job_without_a_result_is_an_error(tmp_path: Path, engine: str, as_json: bool) -> None:
+    """The rows are written all the same, with what each is wrong with."""
+    model, out = _of_one(tmp_path, 1, 8, 8, 3), tmp_path / "out.jsonl"
+    for name in ("a.png", "b.png"):
+        (tmp_path / name).write_bytes(b"no picture")
+    how = ("--engine", engine, *["--json"] * as_json)
+    said = predict(model, tmp_path / "*.png", "--mean", 0, "--out", out, *how, code=1)
+    assert "error: all 2 rows have an error (column 'error'), such as: " in said
+    assert "a.png is not an image" in said
+    assert len(lines(out)) == 2 and not list(tmp_path.glob("*.job"))
+    _pictures(tmp_path)  # among them another a.png
+    predict(model, tmp_path / "*.png", "--mean", 0, "--out", out, "--overwrite", *how)
+
+
+def test_what_went_before_an_interrupt_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command that goes on with a job tells of all its rows."""
+    model, out = _of_one(tmp_path, 1, 8, 8, 3), tmp_path / "out.csv"
+    _pictures(tmp_path)
+    (tmp_path / "aa.png").write_bytes(b"no picture")
+    command = (model, tmp_path / "*.png", "--mean", 0, "--out", out)
+    with monkeypatch.context() as patched:
+        patched.setattr(Job, "finish", stopped)
+        predict(*command, code=1)
+    said = predict(*command)
+    assert "0 of 3 rows in" in said and "1 with an error (column 'error'), such as: " in said
+    assert "aa.png is not an image" in said
