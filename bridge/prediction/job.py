@@ -106,8 +106,8 @@ class Job:
             raise JobError(f"{said}; --overwrite begins anew") from error
         (self.folder / _DESCRIPTION).unlink()  # without it the folder is no job any more
         shutil.rmtree(self.folder)
-        error = next((error for *_, error in told if error), "")
-        return Done(self.total, sum(n for n, *_ in told), sum(n for _, n, _ in told), error)
+        first = next((said for *_, said in told if said), "")
+        return Done(self.total, sum(n for n, *_ in told), sum(n for _, n, _ in told), first)
 
     def _units(self) -> Iterator[Unit]:
         listing = self.folder / _LISTING
