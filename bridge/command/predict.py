@@ -34,7 +34,6 @@ from tflite_ort.command.arguments import (
     budgets,
     choices_of,
     normalization_of,
-    one_each,
     refuse_unused,
     refuse_unused_preparation,
     resolver_of,
@@ -69,7 +68,7 @@ class Engine(StrEnum):
 
 Inputs = Annotated[
     list[str],
-    typer.Argument(help="Files, folders and patterns: images, .wav, .npy, .npz, .parquet."),
+    typer.Argument(help="Files, folders and patterns: images, .wav, .npy, .npz, .parquet, .csv."),
 ]
 Out = Annotated[Path, typer.Option(help="Results: .parquet, .csv, .jsonl or .npz.")]
 Rows = Annotated[
@@ -80,7 +79,7 @@ Columns = Annotated[
     typer.Option(
         "--column",
         metavar="INPUT=COLUMN",
-        help="The column of a table that an input reads; repeatable.",
+        help="The column of a table that an input reads; several of numbers make one row.",
     ),
 ]
 BatchSize = Annotated[
@@ -196,7 +195,7 @@ def _description(model: Path, setup: Setup, worker: Worker) -> dict[str, Any]:
         "version of tflite-ort": __version__,
         "model": _digest(model, setup),
         "folder": os.getcwd(),  # where the names of inputs are looked up
-        "columns": dict(setup.columns),
+        "columns": {name: list(listed) for name, listed in setup.columns.items()},
         "batch size": worker.rows_at_once,
     }
 
@@ -300,11 +299,14 @@ def _noted(units: Iterator[Unit], notes: Mapping[str, str]) -> Iterator[Unit]:
 
 def _read_names(worker: Worker, setup: Setup) -> list[str]:
     """What the columns of tables that the inputs read are called."""
-    return [setup.columns.get(each.name, each.name) for each in worker.inputs]
+    return [name for each in worker.inputs for name in setup.columns.get(each.name, [each.name])]
 
 
-def _columns(given: list[str] | None) -> dict[str, str]:
-    return one_each(map(_named_column, given or ()), "--column")
+def _columns(given: list[str] | None) -> dict[str, list[str]]:
+    found = dict[str, list[str]]()
+    for name, column in map(_named_column, given or ()):
+        found.setdefault(name, []).append(column)
+    return found
 
 
 def _named_column(text: str) -> tuple[str, str]:

@@ -21,9 +21,10 @@ from tflite_ort.files import write_text, writing
 from tflite_ort.json_text import parsed
 from tflite_ort.optional import optional_module
 from tflite_ort.prediction.array_files import DAMAGED, InputError
+from tflite_ort.prediction.part_files import told_of
 from tflite_ort.prediction.results import Block, Done
 from tflite_ort.prediction.units import ANY, MOST_ROWS, Unit
-from tflite_ort.prediction.writers import Writer, told_of
+from tflite_ort.prediction.writers import Writer
 
 _FORMAT = 2
 _DESCRIPTION, _LISTING, _LOCK = "job.json", "units.jsonl", "lock"

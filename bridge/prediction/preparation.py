@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from tflite_ort.suggestions import suggestion
 
 # What a caller gives for an input: an array [n, ...], or n arrays.
 Column = Array | Sequence[Any]
+Named = TypeVar("Named")
 
 
 def columns_of(
@@ -55,7 +56,9 @@ def column_of(values: Column) -> Array:
         return ragged(list(values))
 
 
-def checked_columns(columns: Mapping[str, str], inputs: Sequence[InputColumn]) -> dict[str, str]:
+def checked_columns(
+    columns: Mapping[str, Named], inputs: Sequence[InputColumn]
+) -> dict[str, Named]:
     """`columns` by input.
 
     Raises:

@@ -20,6 +20,7 @@ from tflite_ort.optional import optional_module
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.job import Job, part_path
 from tflite_ort.prediction.local import Tell
+from tflite_ort.prediction.reading import Tables
 from tflite_ort.prediction.results import Done
 from tflite_ort.prediction.units import Unit
 from tflite_ort.prediction.work import Setup, Worker
@@ -54,13 +55,14 @@ class Actor:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BatchWarning)  # whoever began the job was told
             self._worker = Worker(setup)
+        self._tables = Tables()
         self._out = Path(out)
         self._writer = writer_for(self._out, self._worker.columns)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Do the units of a row, and write them as a part."""
         first, units = int(row["first"]), [Unit(*each) for each in json.loads(row["units"])]
-        block = self._worker(units)
+        block = self._worker(units, [*map(self._tables.loaded, units)])
         self._writer.part(part_path(self._out, first, first + len(units)), block)
         return asdict(block.done(len(units)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,40 +12,19 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.optional import optional_module
-from tflite_ort.prediction.array_files import (
-    DAMAGED,
-    Array,
-    InputError,
-    array_of,
-    cast,
-    fitted,
-    loaded_array,
-    read_npz,
-)
-from tflite_ort.prediction.images import decoded_image, read_image, takes_images
-from tflite_ort.prediction.preparation import Preparation, columns_of, row_of
-from tflite_ort.prediction.sound import open_wav
+from tflite_ort.prediction.array_files import Array, InputError, loaded_array, read_npz
+from tflite_ort.prediction.cells import ROW_ERRORS, Cells, joined_cells, rows_of_file, sample
+from tflite_ort.prediction.preparation import Preparation, columns_of
+from tflite_ort.prediction.record_files import RECORD_FILES, Records, open_records, readable
 from tflite_ort.prediction.tensors import InputColumn
-from tflite_ort.prediction.units import (
-    ANY,
-    ARRAY,
-    ARRAYS,
-    IMAGES,
-    SOUND,
-    TABLE,
-    Unit,
-    open_table,
-    row_count,
-    suffix_of,
-)
-
-# What a row can be wrong with; what it says is noted in the results.
-ROW_ERRORS = (InputError, OSError, MemoryError)
+from tflite_ort.prediction.units import ANY, ARRAY, ARRAYS, Unit, row_count, suffix_of
 
 # A row by input; or why there is none.
 Row = list[Array] | Exception
 # The columns of a unit that is part of a table.
 Table = Mapping[str, Any]
+# By input, the columns of a table that it reads.
+Columns = Mapping[str, Sequence[str]]
 
 
 class Tables:
@@ -53,8 +33,8 @@ class Tables:
     def __init__(self) -> None:
         self._path: str | None = None
         self._arrays: dict[str, Array] = {}
-        self._file: Any = None
-        self._after = self._group_end = 0
+        self._file: Records | None = None
+        self._after = self._stretch_end = 0
         self._batches: Iterator[Any] = iter(())
 
     def loaded(self, unit: Unit) -> Table | Exception | None:
@@ -70,8 +50,8 @@ class Tables:
         if unit.count == ANY:
             row_count(unit.path)  # says what is wrong with it
             raise InputError(f"{unit.path} has changed since the job began")
-        if suffix_of(unit.path) == TABLE:
-            return self._of_parquet(unit)
+        if suffix_of(unit.path) in RECORD_FILES:
+            return self._of_records(unit)
         if suffix_of(unit.path) == ARRAY:
             columns = {"": loaded_array(Path(unit.path), mapped=True)}
         else:
@@ -85,16 +65,17 @@ class Tables:
             if array.ndim
         }
 
-    def _of_parquet(self, unit: Unit) -> Table:
+    def _of_records(self, unit: Unit) -> Table:
         if self._path != unit.path:
-            self._file, self._path = open_table(unit.path), unit.path
-            self._after = self._group_end = 0
+            self._file, self._path = open_records(unit.path), unit.path
+            self._after = self._stretch_end = 0
         arrow: Any = optional_module("pyarrow")
         try:
-            batches = list(self._batches_of(unit))
-        except (OSError, arrow.ArrowException) as error:
+            with readable(unit.path, "cannot be read"):
+                batches = list(self._batches_of(unit))
+        except (InputError, OSError):
             self._path = None
-            raise InputError(f"{unit.path} cannot be read: {error}") from error
+            raise
         table = arrow.Table.from_batches(batches).combine_chunks()
         if several := [name for name, n in Counter(table.column_names).items() if n > 1]:
             raise InputError(f"{unit.path} has several columns {several[0]!r}")
@@ -103,9 +84,10 @@ class Tables:
     def _batches_of(self, unit: Unit) -> Iterator[Any]:
         """The record batches of a unit, from where the last one has ended if that is before it."""
         place, last = unit.first, unit.first + unit.count
+        assert self._file is not None
         while place < last:
-            if not self._after <= place < self._group_end:
-                self._enter(place)
+            if not self._after <= place < self._stretch_end:
+                self._after, self._stretch_end, self._batches = self._file.batches(place)
             batch = next(self._batches, None)
             if batch is None:
                 raise InputError(f"{unit.path} has fewer rows than it says")
@@ -118,23 +100,6 @@ class Tables:
                     self._batches, self._after = _before(rest, self._batches), last
                 yield taken
 
-    def _enter(self, place: int) -> None:
-        """Go to the beginning of the group of rows in which `place` is.
-
-        Raises:
-            InputError: there is none.
-        """
-        start = 0
-        for group in range(self._file.metadata.num_row_groups):
-            end = start + self._file.metadata.row_group(group).num_rows
-            if place < end:
-                break
-            start = end
-        else:
-            raise InputError(f"{self._path} has no row {place}")
-        self._after, self._group_end = start, end
-        self._batches = self._file.iter_batches(batch_size=256, row_groups=[group])
-
 
 def _before(first: Any, others: Iterator[Any]) -> Iterator[Any]:
     yield first
@@ -146,7 +111,7 @@ def rows_of(
     table: Table | Exception | None,
     inputs: Sequence[InputColumn],
     preparation: Preparation,
-    columns: Mapping[str, str],
+    columns: Columns,
 ) -> Iterator[tuple[int, Row]]:
     """(number, row) of all rows of a unit; one of them stands for a file that cannot be read.
 
@@ -174,34 +139,17 @@ def _rows_of_file(
     path: str,
     inputs: Sequence[InputColumn],
     preparation: Preparation,
-    columns: Mapping[str, str],
+    columns: Columns,
 ) -> Iterator[Row]:
-    suffix = suffix_of(path)
-    if suffix == ARRAYS:
-        arrays = read_npz(Path(path))
-        names = columns_of(arrays, inputs, columns)
-        yield [_sample(arrays[names[each.name]], each, path) for each in inputs]
+    if suffix_of(path) != ARRAYS:
+        for row in rows_of_file(path, _only(inputs), preparation):
+            yield [row]
         return
-    column = _only(inputs)
-    if suffix == SOUND:
-        for stretch in preparation.ear_of(column).stretches(open_wav(Path(path))):
-            yield [row_of(stretch, column)]
-    elif suffix == ARRAY:
-        yield [_sample(loaded_array(Path(path)), column, path)]
-    else:
-        yield [row_of(_picture(path, column, preparation), column)]
-
-
-def _picture(path: str, column: InputColumn, preparation: Preparation) -> Array:
-    """The picture in a file, which may have any suffix."""
-    try:
-        how = preparation.normalization_of(column)
-        return read_image(Path(path), column.details, how)
-    except InputError as error:
-        if suffix_of(path) in IMAGES:
-            raise
-        others = ", ".join((ARRAY, ARRAYS, SOUND, TABLE))
-        raise InputError(f"{error}; files of other kinds have the suffix {others}") from error
+    arrays = read_npz(Path(path))
+    names = _names(arrays, inputs, columns)
+    if several := [name for name, listed in names.items() if len(listed) > 1]:
+        raise InputError(f"input {several[0]!r} reads several columns: --rows makes rows of them")
+    yield [sample(arrays[names[each.name][0]], each, path) for each in inputs]
 
 
 def _only(inputs: Sequence[InputColumn]) -> InputColumn:
@@ -211,16 +159,33 @@ def _only(inputs: Sequence[InputColumn]) -> InputColumn:
         InputError: it has others.
     """
     if len(inputs) != 1:
-        raise InputError(f"the model has {len(inputs)} inputs: .npz and .parquet files name them")
+        raise InputError(f"the model has {len(inputs)} inputs: .npz files and tables name them")
     return inputs[0]
 
 
-def _sample(array: Array, column: InputColumn, path: str) -> Array:
-    """The row of a file that holds one sample."""
-    values = fitted(array, column.details, path)
-    if column.leads and len(values) != 1:
-        raise InputError(f"{path} holds {len(values)} samples: --rows makes a row of each")
-    return row_of(values, column)
+def _names(
+    table: Table, inputs: Sequence[InputColumn], columns: Columns
+) -> Mapping[str, Sequence[str]]:
+    """By input, the columns of a table that it reads: several of numbers, or one.
+
+    Raises:
+        InputError: an input has none.
+    """
+    if not columns and _is_row(table, inputs):
+        return {inputs[0].name: list(table)}
+    for listed in columns.values():
+        if missing := [name for name in listed if name not in table]:
+            there = ", ".join(map(repr, table))
+            raise InputError(f"no column {missing[0]!r}; there are {there}")
+    single = columns_of(table, inputs, {name: listed[0] for name, listed in columns.items()})
+    return {name: columns.get(name, [column]) for name, column in single.items()}
+
+
+def _is_row(table: Table, inputs: Sequence[InputColumn]) -> bool:
+    """Whether a table has a column for each number of the only input."""
+    if len(inputs) != 1 or inputs[0].name in table or -1 in inputs[0].row:
+        return False
+    return 1 < len(table) == math.prod(inputs[0].row)
 
 
 def _rows_of_table(
@@ -228,105 +193,20 @@ def _rows_of_table(
     table: Table,
     inputs: Sequence[InputColumn],
     preparation: Preparation,
-    columns: Mapping[str, str],
+    columns: Columns,
 ) -> Iterator[Row]:
-    if suffix_of(unit.path) == ARRAY:
-        names = {_only(inputs).name: ""}
-    else:
-        names = columns_of(table, inputs, columns)
-    origins = {name: f"column {name!r}" if name else unit.path for name in table}
+    unnamed = suffix_of(unit.path) == ARRAY
+    names = {_only(inputs).name: [""]} if unnamed else _names(table, inputs, columns)
     wanted = [names[each.name] for each in inputs]
-    if any(len(table[name]) != unit.count for name in wanted):
+    if any(len(table[name]) != unit.count for listed in wanted for name in listed):
         raise InputError(f"{unit.path} has changed since the job began")
-    cells = [
-        _cells(table[name], each, preparation, origins[name])
-        for name, each in zip(wanted, inputs, strict=True)
-    ]
-    for row in zip(*cells, strict=True):
+    folder = os.path.dirname(unit.path)
+    found = []
+    for each, listed in zip(inputs, wanted, strict=True):
+        origins = [f"column {name!r}" if name else unit.path for name in listed]
+        cells = [Cells(each, preparation, origin, folder) for origin in origins]
+        held = [table[name] for name in listed]
+        found.append(joined_cells(cells, held) if len(held) > 1 else cells[0].of(held[0]))
+    for row in zip(*found, strict=True):
         wrong = [cell for cell in row if isinstance(cell, Exception)]
         yield wrong[0] if wrong else [cell for cell in row if not isinstance(cell, Exception)]
-
-
-def _cells(
-    column: Any, given: InputColumn, preparation: Preparation, origin: str
-) -> Iterator[Array | Exception]:
-    """The values of one input."""
-    values = column if isinstance(column, np.ndarray) else _unpacked(column, given)
-    stored = not isinstance(values, np.ndarray)
-    for value in values:
-        try:
-            read = _as_python(value, origin) if stored else value
-            yield _cell(read, given, preparation, origin)
-        except ROW_ERRORS as error:
-            yield error
-
-
-def _as_python(value: Any, origin: str) -> Any:
-    """A cell of an arrow array as an object of Python."""
-    arrow: Any = optional_module("pyarrow")
-    try:
-        return value.as_py()
-    except (*DAMAGED, arrow.ArrowException) as error:
-        raise InputError(f"{origin} holds what cannot be read: {error}") from error
-
-
-def _cell(value: Any, given: InputColumn, preparation: Preparation, origin: str) -> Array:
-    if isinstance(value, dict):  # a file with its name, as data sets hold images
-        value = value.get("bytes")
-    if value is None:
-        raise InputError(f"{origin} has no value here")
-    if isinstance(value, bytes) and takes_images(given.details):
-        how = preparation.normalization_of(given)
-        return row_of(decoded_image(value, given.details, how, f"the image in {origin}"), given)
-    strings = np.dtype(given.details["dtype"]).kind in "SO"
-    array = array_of(value, origin, np.object_ if strings else None)
-    row = given.row
-    if array.dtype.kind == "O" and not strings:
-        raise InputError(f"{origin} holds no numbers")
-    if -1 not in row and array.size == math.prod(row) and _has_order(array.shape, row):
-        array = array.reshape(row)
-    fits = array.ndim == len(row) and all(
-        declared in (-1, size) for declared, size in zip(row, array.shape, strict=True)
-    )
-    if not fits:
-        raise InputError(f"{origin} has shape {array.shape}, input {given.name!r} takes {row}")
-    return cast(array, given.details, origin)
-
-
-def _unpacked(column: Any, given: InputColumn) -> Any:
-    """The cells of an arrow array; at once where all are numbers and have the size of a row."""
-    arrow: Any = optional_module("pyarrow")
-    flat = column
-    while flat.null_count == 0 and _is_list(arrow, flat.type):
-        flat = flat.flatten()
-    plain = arrow.types.is_integer(flat.type) or arrow.types.is_floating(flat.type)
-    size = len(column) * math.prod(given.row)
-    whole = plain and flat.null_count == 0 and -1 not in given.row and len(flat) == size
-    if whole and _even(arrow, column, given.row):
-        return flat.to_numpy(zero_copy_only=False).reshape(len(column), *given.row)
-    return column
-
-
-def _has_order(shape: Sequence[int], row: Sequence[int]) -> bool:
-    """Whether as many elements of `shape` stand in the order of a row: tables hold flat lists, and
-    sizes of 1 do not matter."""
-    return len(shape) == 1 or [n for n in shape if n != 1] == [n for n in row if n != 1]
-
-
-def _is_list(arrow: Any, kind: Any) -> bool:
-    types = arrow.types
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
-
-
-def _even(arrow: Any, column: Any, row: Sequence[int]) -> bool:
-    """Whether all lists have the same length, and all in them, in the order of a row."""
-    compute: Any = optional_module("pyarrow.compute")
-    shape: list[int] = []
-    while _is_list(arrow, column.type):
-        lengths = compute.list_value_length(column)
-        sizes = lengths.unique().to_pylist()
-        if len(sizes) > 1:
-            return False
-        shape += sizes
-        column = column.flatten()
-    return _has_order(shape, row)

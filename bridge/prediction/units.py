@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tflite_ort.optional import optional_module
 from tflite_ort.prediction.array_files import InputError, loaded_array, read_npz
+from tflite_ort.prediction.record_files import RECORD_FILES, open_records
 
 IMAGES = frozenset(
     {*(".bmp", ".gif", ".jpeg", ".jpg", ".pgm"), *(".png", ".ppm", ".tif", ".tiff", ".webp")}
 )
-SOUND, ARRAY, ARRAYS, TABLE = ".wav", ".npy", ".npz", ".parquet"
-_KNOWN = IMAGES | {SOUND, ARRAY, ARRAYS, TABLE}
+SOUND, ARRAY, ARRAYS = ".wav", ".npy", ".npz"
+# What is taken of a folder. A CSV file in one often is a list of the others, or results.
+_KNOWN = IMAGES | {SOUND, ARRAY, ARRAYS, ".parquet"}
 
 # Of a file with many rows, those of a unit.
 MOST_ROWS = 256
@@ -100,7 +101,7 @@ def _paths(text: str) -> Iterator[str]:
 
 
 def _units(path: str, *, rows: bool, names: Collection[str]) -> Iterator[Unit]:
-    table = suffix_of(path) == TABLE or (rows and suffix_of(path) in (ARRAY, ARRAYS))
+    table = suffix_of(path) in RECORD_FILES or (rows and suffix_of(path) in (ARRAY, ARRAYS))
     if not table:
         yield Unit(path)
         return
@@ -137,7 +138,7 @@ def _told_rows(path: str, names: Collection[str]) -> int:
         return len(array)
     if suffix_of(path) == ARRAYS:
         return _rows_of_archive(path, names)
-    return int(open_table(path).metadata.num_rows)
+    return open_records(path).rows
 
 
 def _rows_of_archive(path: str, names: Collection[str]) -> int:
@@ -147,31 +148,3 @@ def _rows_of_archive(path: str, names: Collection[str]) -> int:
         told = ", ".join(f"{name!r} {count}" for name, count in read.items())
         raise InputError(f"the arrays of {path} have different numbers of rows: {told}")
     return max(read.values(), default=0)
-
-
-def open_table(path: str) -> Any:
-    """A parquet file, as pyarrow gives it.
-
-    Raises:
-        InputError: pyarrow is missing, or it is no such file.
-    """
-    parquet = parquet_module()
-    arrow: Any = optional_module("pyarrow")
-    try:
-        return parquet.ParquetFile(path)
-    except (OSError, arrow.ArrowException) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise InputError(f"{path} is not a parquet file that can be read: {error}") from error
-
-
-def parquet_module() -> Any:
-    """pyarrow.parquet.
-
-    Raises:
-        InputError: it is not installed.
-    """
-    module = optional_module("pyarrow.parquet")
-    if module is None:
-        raise InputError("parquet files need pyarrow: pip install 'tflite-ort[predict]'")
-    return module

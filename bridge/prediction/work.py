@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.prediction.array_files import Array
+from tflite_ort.prediction.cells import ROW_ERRORS
 from tflite_ort.prediction.preparation import Preparation, checked_columns
-from tflite_ort.prediction.reading import ROW_ERRORS, Row, Table, Tables, rows_of
+from tflite_ort.prediction.reading import Columns, Row, Table, Tables, rows_of
 from tflite_ort.prediction.results import Block, no_values, result_columns, result_values
 from tflite_ort.prediction.row_model import LARGEST_BATCH, ModelSource, RowModel
 from tflite_ort.prediction.tensors import InputColumn
@@ -34,14 +35,14 @@ class Setup:
         model, batch_size: as of `RowModel`.
         arguments: of each `Interpreter`.
         preparation: what images and sound become.
-        columns: of tables, by input.
+        columns: of tables, by input: those whose numbers make a row, or one.
     """
 
     model: ModelSource
     batch_size: int | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     preparation: Preparation = field(default_factory=Preparation)
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Columns = field(default_factory=dict)
 
 
 class Worker:

@@ -6,9 +6,7 @@ import csv
 import io
 import json
 import math
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -18,6 +16,8 @@ import numpy as np
 from tflite_ort.files import writing
 from tflite_ort.optional import optional_module
 from tflite_ort.prediction.array_files import Array, InputError, entry_names
+from tflite_ort.prediction.part_files import check, content_size, copy, write_checked
+from tflite_ort.prediction.record_files import parquet_module
 from tflite_ort.prediction.results import (
     ERROR,
     ROW,
@@ -28,15 +28,10 @@ from tflite_ort.prediction.results import (
     ResultColumn,
     no_values,
 )
-from tflite_ort.prediction.units import parquet_module
 
-_COPIED = 1 << 20
+_BUFFER = 1 << 20
 _ROWS = 4096  # of a group in a parquet file, at most
 _JOINED = 2 << 20  # bytes of it that are in memory
-# At the end of a part: the length of the summary before it, and the CRC-32 of all before that.
-_LENGTH = _CHECKSUM = struct.Struct("<I")
-_END = _LENGTH.size + _CHECKSUM.size
-_LONGEST_ERROR = 2000  # characters of an error in a summary, which zipfile passes over
 
 
 class Writer(Protocol):
@@ -75,81 +70,13 @@ class _Lines:
     def part(self, path: Path, block: Block) -> None:
         text = io.StringIO(newline="")
         self.write(text, block)
-        _write_checked(path, text.getvalue().encode(), block)
+        write_checked(path, text.getvalue().encode(), block)
 
     def write(self, text: io.StringIO, block: Block) -> None:
         raise NotImplementedError
 
     def join(self, parts: Sequence[Path], out: Path) -> None:
-        _copy(parts, out, self.head)
-
-
-def _copy(parts: Sequence[Path], out: Path, head: bytes = b"") -> None:
-    """Write `head` and what parts hold, one after the other."""
-    with writing(out) as (stream,):
-        stream.write(head)
-        for part in parts:
-            for content in _checked(part):
-                stream.write(content)
-
-
-def _write_checked(part: Path, content: bytes | memoryview, block: Block) -> None:
-    """Write a part that `_checked` and `told_of` read."""
-    done = block.done(0)
-    summary = json.dumps([done.rows, done.failed, done.error[:_LONGEST_ERROR]]).encode()
-    summary += _LENGTH.pack(len(summary))
-    with writing(part) as (stream,):
-        stream.write(content)
-        stream.write(summary + _CHECKSUM.pack(zlib.crc32(summary, zlib.crc32(content))))
-
-
-def told_of(part: Path) -> tuple[int, int, str]:
-    """(rows, rows with an error, the first error) of a part.
-
-    Raises:
-        ValueError: it is damaged.
-    """
-    with part.open("rb") as source:
-        source.seek(_content_size(part))
-        rows, failed, error = json.loads(source.read()[:-_END])
-    return int(rows), int(failed), str(error)
-
-
-def _content_size(part: Path) -> int:
-    """How many bytes of a part are results."""
-    size = part.stat().st_size - _END
-    if size >= 0:
-        with part.open("rb") as source:
-            source.seek(size)
-            size -= _LENGTH.unpack(source.read(_LENGTH.size))[0]
-    if size < 0:
-        raise ValueError(f"{part} is damaged")
-    return size
-
-
-def _checked(part: Path) -> Iterator[bytes]:
-    """The bytes of a part.
-
-    Raises:
-        ValueError: after the last of them, if they are not those that were written.
-    """
-    left, checksum = _content_size(part), 0
-    with part.open("rb") as source:
-        while left > 0 and (content := source.read(min(left, _COPIED))):
-            checksum = zlib.crc32(content, checksum)
-            left -= len(content)
-            yield content
-        summary = source.read()
-    whole, told = summary[: -_CHECKSUM.size], summary[-_CHECKSUM.size :]
-    if told != _CHECKSUM.pack(zlib.crc32(whole, checksum)):
-        raise ValueError(f"{part} is damaged")
-
-
-def _check(parts: Sequence[Path]) -> None:
-    """Raise ValueError if one of them is not what was written."""
-    for part in parts:
-        for _ in _checked(part):
-            pass
+        copy(parts, out, self.head)
 
 
 class _Jsonl(_Lines):
@@ -238,7 +165,7 @@ class _Npz:
     def part(self, path: Path, block: Block) -> None:
         made = io.BytesIO()
         self._write(made, block)
-        _write_checked(path, made.getbuffer(), block)
+        write_checked(path, made.getbuffer(), block)
 
     def _write(self, stream: IO[bytes], block: Block) -> None:
         arrays = self._arrays(block)
@@ -264,7 +191,7 @@ class _Npz:
         return arrays
 
     def join(self, parts: Sequence[Path], out: Path) -> None:
-        _check(parts)
+        check(parts)
         with writing(out) as (stream,):
             if not parts:
                 self._write(stream, Block([], [], [], no_values(self._columns)))
@@ -356,13 +283,13 @@ class _Parquet:
         table = self._arrow.Table.from_arrays(list(self._arrays(block)), schema=self._schema)
         made = self._arrow.BufferOutputStream()
         self._parquet.write_table(table, made, row_group_size=_ROWS, use_dictionary=self._texts)
-        _write_checked(path, memoryview(made.getvalue()), block)
+        write_checked(path, memoryview(made.getvalue()), block)
 
     def join(self, parts: Sequence[Path], out: Path) -> None:
         if len(parts) == 1:  # it is the file
-            _copy(parts, out)
+            copy(parts, out)
             return
-        _check(parts)
+        check(parts)
         with (
             writing(out) as (stream,),
             self._parquet.ParquetWriter(stream, self._schema, use_dictionary=self._texts) as file,
@@ -376,8 +303,8 @@ class _Parquet:
     def _batches(self, part: Path) -> Iterator[Any]:
         """The rows of a part, a few MiB at a time."""
         with self._arrow.memory_map(str(part)) as mapped:
-            whole = self._arrow.BufferReader(mapped.read_buffer(_content_size(part)))
-        with self._parquet.ParquetFile(whole, buffer_size=_COPIED, pre_buffer=False) as source:
+            whole = self._arrow.BufferReader(mapped.read_buffer(content_size(part)))
+        with self._parquet.ParquetFile(whole, buffer_size=_BUFFER, pre_buffer=False) as source:
             told = source.metadata
             groups = (told.row_group(number) for number in range(told.num_row_groups))
             size = sum(each.total_byte_size for each in groups)

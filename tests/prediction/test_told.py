@@ -85,13 +85,13 @@ def test_the_first_error_is_told(tmp_path: Path, engine: str) -> None:
 
 
 def test_a_file_of_another_kind_says_which_there_are(tmp_path: Path) -> None:
-    (tmp_path / "table.csv").write_text("x,y\n1,2\n")
+    (tmp_path / "table.txt").write_text("x,y\n1,2\n")
     (tmp_path / "bad.png").write_bytes(b"no picture")
     model = _of_one(tmp_path, 1, 8, 8, 3)
-    inputs, out = (tmp_path / "table.csv", tmp_path / "bad.png"), tmp_path / "out.jsonl"
+    inputs, out = (tmp_path / "table.txt", tmp_path / "bad.png"), tmp_path / "out.jsonl"
     predict(model, *inputs, "--out", out, code=1)
     table, picture = (row["error"] for row in lines(tmp_path / "out.jsonl"))
-    assert table.endswith("have the suffix .npy, .npz, .wav, .parquet")
+    assert table.endswith("have the suffix .npy, .npz, .wav, .parquet, .csv")
     assert picture.endswith("bad.png is not an image that can be read")
 
 

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tflite_ort.prediction.array_files import DAMAGED
+from tflite_ort.prediction.part_files import told_of
 from tflite_ort.prediction.results import Block, ResultColumn
-from tflite_ort.prediction.writers import told_of, writer_for
+from tflite_ort.prediction.writers import writer_for
 
 _PARTS, _ROWS, _WIDTH = 12, 1024, 2048
 

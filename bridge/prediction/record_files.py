@@ -1,0 +1,133 @@
+"""Files that hold tables, as record batches of pyarrow: parquet and CSV."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from tflite_ort.optional import optional_module
+from tflite_ort.prediction.array_files import InputError
+
+_BATCH_ROWS = 256
+# Of a CSV file, what is parsed at a time: a line is shorter.
+_BLOCK_BYTES = 16 << 20
+
+
+class Records(Protocol):
+    """A table in a file."""
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+
+    def batches(self, place: int) -> tuple[int, int, Iterator[Any]]:
+        """(first, after, record batches) of the stretch of rows in which `place` would be.
+
+        Raises:
+            InputError: there is none; iterating raises it where the file is damaged.
+        """
+
+
+class Parquet:
+    """A parquet file; a stretch is a group of rows."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        with readable(path, "is not a parquet file that can be read"):
+            self._file = parquet_module().ParquetFile(path)
+
+    @property
+    def rows(self) -> int:
+        return int(self._file.metadata.num_rows)
+
+    def batches(self, place: int) -> tuple[int, int, Iterator[Any]]:
+        start = 0
+        for group in range(self._file.metadata.num_row_groups):
+            end = start + self._file.metadata.row_group(group).num_rows
+            if place < end:
+                found = self._file.iter_batches(batch_size=_BATCH_ROWS, row_groups=[group])
+                return start, end, found
+            start = end
+        raise InputError(f"{self._path} has no row {place}")
+
+
+class Csv:
+    """A CSV file with a line of names, in UTF-8: all cells are texts, and it is one stretch."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        with self._opened({}) as reader:
+            self._texts = dict.fromkeys(reader.schema.names, self._arrow.string())
+
+    @property
+    def rows(self) -> int:
+        with self._opened(self._texts) as reader:
+            return sum(batch.num_rows for batch in reader)
+
+    def batches(self, place: int) -> tuple[int, int, Iterator[Any]]:
+        return 0, sys.maxsize, self._batches()
+
+    def _batches(self) -> Iterator[Any]:
+        with self._opened(self._texts) as reader:
+            yield from reader
+
+    @property
+    def _arrow(self) -> Any:
+        return optional_module("pyarrow")
+
+    @contextmanager
+    def _opened(self, texts: dict[str, Any]) -> Iterator[Any]:
+        module = _needed("pyarrow.csv", "CSV files")
+        options = {
+            "read_options": module.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+            "parse_options": module.ParseOptions(newlines_in_values=True),
+            "convert_options": module.ConvertOptions(column_types=texts),
+        }
+        with (
+            readable(self._path, "is not a CSV file that can be read"),
+            module.open_csv(self._path, **options) as reader,
+        ):
+            yield reader
+
+
+RECORD_FILES: dict[str, type[Parquet] | type[Csv]] = {".parquet": Parquet, ".csv": Csv}
+
+
+def open_records(path: str) -> Records:
+    """The table in a file whose suffix is one of `RECORD_FILES`.
+
+    Raises:
+        InputError: pyarrow is missing, or it is no such file; OSError: it cannot be opened.
+    """
+    return RECORD_FILES[os.path.splitext(path)[1].lower()](path)
+
+
+@contextmanager
+def readable(path: str, said: str) -> Iterator[None]:
+    """Raise InputError with what is `said` of a file where pyarrow cannot read it."""
+    arrow: Any = _needed("pyarrow", "tables")
+    try:
+        yield
+    except (OSError, arrow.ArrowException) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise InputError(f"{path} {said}: {error}") from error
+
+
+def parquet_module() -> Any:
+    """pyarrow.parquet.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    return _needed("pyarrow.parquet", "parquet files")
+
+
+def _needed(name: str, files: str) -> Any:
+    module = optional_module(name)
+    if module is None:
+        raise InputError(f"{files} need pyarrow: pip install 'tflite-ort[predict]'")
+    return module
