@@ -96,7 +96,8 @@ class Interpreter(ToolMethods, Closing):
         VersionError: operators or versions that TFLite does not have; lists all of them.
         DelegateError: the installed onnxruntime has no such provider.
         Unbatchable: an operator cannot run over a batch of samples.
-        ValueError: neither or both of `model_path` and `model_content` are given.
+        ValueError: neither or both of `model_path` and `model_content` are given; `cache` or `tune`
+            is an empty text.
 
     Several interpreters may run at a time, each in a thread of its own; one interpreter is for one
     thread at a time. Pickling and `copy` open the model anew, without tensor values.

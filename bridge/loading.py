@@ -120,6 +120,8 @@ class LoadedModel:
             return None
         if not isinstance(choice, tuner.Tuning):
             choice = tuner.Tuning(None if choice is True else choice)
+        if choice.file == "":
+            raise ValueError("tune='' names no file; tune=True keeps one in the user's folder")
         path = tuning_file() if choice.file is None else pathlib.Path(choice.file).absolute()
         threads = self._choices["num_threads"]
         return tuner.Tuner(choice, path, threads, self._resolver().translators)

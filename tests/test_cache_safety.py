@@ -332,6 +332,28 @@ def call(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+def test_an_empty_text_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be the folder that the process works in."""
+    monkeypatch.chdir(tmp_path)
+    for choice in ({"cache": ""}, {"tune": ""}):
+        with pytest.raises(ValueError, match="names no f"):
+            Interpreter(model_content=ADD, **choice)
+    monkeypatch.setenv("TFLITE_ORT_CACHE", "")
+    Interpreter(model_content=ADD).allocate_tensors()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_plan_that_is_compiled_tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFLITE_ORT_CACHE", str(tmp_path / "user"))
+    path = model_path(KEYWORDS)
+    for said in ("kept", "was there"):
+        done = call("compile", path, "--tune", "--cache", tmp_path / "plans")
+        assert done.returncode == 0 and said in done.stdout, done.stderr
+    assert (tmp_path / "user" / "tuning.json").exists()
+    assert is_hit(Interpreter(path, cache=tmp_path / "plans", tune=True))
+    assert not is_hit(Interpreter(path, cache=tmp_path / "other", tune=True))
+
+
 def test_the_verbs(tmp_path: Path) -> None:
     path = model_path(KEYWORDS)
     for said in ("kept", "was there"):

@@ -44,6 +44,9 @@ def chosen_folder(choice: CacheChoice | None) -> folders.CacheFolder | None:
         choice: None: what the environment says, which is no cache if it says nothing.
 
     A folder that others may write to is not used, with a CacheWarning.
+
+    Raises:
+        ValueError: an empty text is given, which would be the folder that the process works in.
     """
     text = os.environ.get(VARIABLE, "")
     if choice is None:
@@ -54,6 +57,8 @@ def chosen_folder(choice: CacheChoice | None) -> folders.CacheFolder | None:
         return None
     if choice is not True:
         path = os.fspath(choice)
+        if not path:
+            raise ValueError("cache='' names no folder; cache=False keeps nothing")
     elif text.lower() in _OFF | _ON:
         path = default_folder()
     else:

@@ -37,6 +37,9 @@ def compile_models(
         int | None, typer.Option(min=1, help="Samples in a batch, for Interpreter(batch=N).")
     ] = None,
     hybrid: HybridOption = Hybrid.AUTO,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Time lowerings first, for Interpreter(tune=True).")
+    ] = False,
     resolver: ResolverName = None,
     external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
@@ -64,6 +67,7 @@ def compile_models(
                 num_threads=threads,
                 batch=batch,
                 hybrid=hybrid.value,
+                tune=tune,
                 resolver=resolver_of(resolver),
                 external_roots=tuple(map(str, external_root or ())),
                 budgets=budgets(budget),
@@ -90,6 +94,10 @@ def called_subgraphs(interpreter: Interpreter) -> list[int]:
 
 def _compiled(model: Path, **options: Any) -> tuple[bool, str]:
     """Make a model ready; whether it was there, and why it cannot be kept, empty where it is."""
+    if options["tune"]:  # what the layers get is part of the key
+        with Interpreter(model, **options | {"cache": False}) as interpreter:
+            for number in called_subgraphs(interpreter):
+                interpreter._subgraph(number).allocate()
     with Interpreter(model, **options) as interpreter:
         cache = interpreter._shared.cache
         executors = [interpreter._subgraph(number) for number in called_subgraphs(interpreter)]
