@@ -12,7 +12,6 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.idioms.column_groups import image_lowerings
 from tflite_ort.opmap.idioms.convolution_operands import (
-    Windows,
     accumulator_bias,
     check_types,
     pads,
@@ -20,6 +19,12 @@ from tflite_ort.opmap.idioms.convolution_operands import (
     window_padding,
 )
 from tflite_ort.opmap.idioms.convolution_phases import transposed_lowerings
+from tflite_ort.opmap.idioms.convolution_sizes import (
+    computed_sizes,
+    misfit,
+    past_last_window,
+    write_cut,
+)
 from tflite_ort.opmap.idioms.exact_sums import (
     ExactSums,
     Rounding,
@@ -27,7 +32,7 @@ from tflite_ort.opmap.idioms.exact_sums import (
     rounded_wide,
 )
 from tflite_ort.opmap.idioms.hybrid import hybrid_input, is_delegated
-from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
+from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.rounded_images import (
     rounded_convolution,
     rounds_cells,
@@ -48,7 +53,6 @@ from tflite_ort.schema import (
     DepthwiseConv2DOptions,
     Op,
     OperatorView,
-    Padding,
     TensorType,
     TensorView,
     TransposeConvOptions,
@@ -60,7 +64,6 @@ from tflite_ort.schema.values.sizes import is_known, may_differ
 
 ImageConvolution = OperatorView[Conv2DOptions] | OperatorView[DepthwiseConv2DOptions]
 Operands = tuple[ir.Value, ir.Value, int]
-TransposedConvolution = OperatorView[TransposeConvOptions] | OperatorView[Conv3DOptions]
 
 # From the layout of a filter to the output channels, those of the input, rows and columns.
 _PERMUTATIONS = {Op.CONV_2D: (0, 3, 1, 2), Op.DEPTHWISE_CONV_2D: (3, 0, 1, 2)}
@@ -327,48 +330,6 @@ def transpose_conv_of_computed_size(op: OperatorView[TransposeConvOptions], g: G
     write_cut(op, g, whole, computed_sizes(op, g, filter.shape[0]), windows)
 
 
-def computed_sizes(op: TransposedConvolution, g: Graph, channels: int) -> ir.Value:
-    """The computed spatial sizes as int64; the graph fails if batch or channels are different."""
-    input = op["input"]
-    split = g.ints([1, input.rank - 2, 1])
-    parts = g.op_multi("Split", sizes_of(g, op["output_shape"]), split, outputs=3, axis=0)
-    given_batch, sizes, given_channels = parts
-    for given, size in ((given_batch, input.shape[0]), (given_channels, channels)):
-        sizes = failing(g, sizes, g.op("Not", g.op("Equal", given, g.size(size))))
-    return affordable(g, sizes, g.op("Concat", *parts, axis=0), op)
-
-
-def write_cut(
-    op: TransposedConvolution, g: Graph, whole: ir.Value, sizes: ir.Value, windows: Windows
-) -> None:
-    """Write a transposed convolution without padding, cropped or extended to `sizes`, plus bias."""
-    step = g.ints([stride for _, _, stride, _ in windows])
-    cells = g.ints([(k - 1) * dilation + 1 for _, k, _, dilation in windows])
-    one, before = g.ints(1), g.ints([0] * len(windows))
-    if op.options.padding == Padding.SAME:
-        before = _half_beyond(g, sizes, step, cells, least=before)
-    last = g.op("Mul", g.op("Sub", g.shape([count for count, _, _, _ in windows]), one), step)
-    after = g.op("Sub", g.op("Add", sizes, before), g.op("Add", last, cells))
-    edge = g.ints((0, 0))
-    # Negative pads crop.
-    result = g.op("Pad", whole, g.op("Concat", edge, g.op("Neg", before), edge, after, axis=0))
-    bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
-    if bias is not None:
-        result = g.op("Add", result, g.op("Unsqueeze", bias, g.ints(range(1, 1 + len(windows)))))
-    if op.op is Op.CONV_3D_TRANSPOSE:
-        result = g.finite(result)
-    g.write(op.output, result, layout=Layout.FIRST, activation=op.options.fused_activation_function)
-
-
-def _half_beyond(
-    g: Graph, sizes: ir.Value, step: ir.Value, cells: ir.Value, *, least: ir.Value
-) -> ir.Value:
-    """SAME padding before the first cell: half of what the last window has beyond `sizes`."""
-    last = g.op("Mul", g.op("Div", g.op("Sub", sizes, g.ints(1)), step), step)
-    beyond = g.op("Sub", g.op("Add", last, cells), sizes)
-    return g.op("Div", g.larger(beyond, least), g.ints(2))
-
-
 @translator(Op.CONV_3D, versions=(1, 1))
 def conv_3d(op: OperatorView[Conv3DOptions], g: Graph) -> None:
     """Conv with the filter [kd, kh, kw, in, out] as [out, in, kd, kh, kw]."""
@@ -394,19 +355,7 @@ def conv_3d_transpose(op: OperatorView[Conv3DOptions], g: Graph) -> None:
         dilations=dilations,
     )
     sizes = computed_sizes(op, g, filter.shape[3])
-    write_cut(op, g, whole, failing(g, sizes, _misfit(op, g, sizes, windows)), windows)
-
-
-def _misfit(
-    op: OperatorView[Conv3DOptions], g: Graph, sizes: ir.Value, windows: Windows
-) -> ir.Value:
-    """Whether the number of windows over `sizes` differs from the cells of the input, by axis."""
-    step, one = g.ints([stride for _, _, stride, _ in windows]), [1] * len(windows)
-    reach = [(kernel - 1) * dilation for _, kernel, _, dilation in windows]
-    lost = g.ints(one if op.options.padding == Padding.SAME else np.add(one, reach))
-    last = g.op("Div", g.op("Sub", sizes, lost), step)
-    counts = g.op("Add", last, g.ints(one))
-    return g.op("Not", g.op("Equal", counts, g.shape([count for count, _, _, _ in windows])))
+    write_cut(op, g, whole, failing(g, sizes, misfit(op, g, sizes, windows)), windows)
 
 
 def check_volumes(input: TensorView, filter: TensorView) -> None:
@@ -436,11 +385,3 @@ def volume_convolution(
     )
     activation = options.fused_activation_function
     g.write(op.output, g.finite(result), layout=Layout.FIRST, activation=activation)
-
-
-def past_last_window(input: TensorView, windows: Windows) -> list[int]:
-    """The output cells of a transposed convolution that no window reaches: they get the bias."""
-    return [
-        max(0, size - (count - 1) * stride - (kernel - 1) * dilation - 1)
-        for count, (size, kernel, stride, dilation) in zip(input.shape[1:4], windows, strict=True)
-    ]

@@ -22,7 +22,7 @@ from tflite_ort.schema import (
     TensorType,
     TensorView,
 )
-from tflite_ort.schema.values.slices import strided_slice
+from tflite_ort.schema.values.constant_slices import constant_slice
 
 Array = npt.NDArray[np.float32]
 View = OperatorView[Any]
@@ -287,23 +287,9 @@ def _part(op: View, tensor: TensorView) -> Interval | None:
         size = tensor.shape[-1]
         place = [out.index for out in op.outputs].index(tensor.index)
         return place * size, (place + 1) * size
-    starts = _starts(op, whole)
-    if starts is None or any(starts[:-1]) or tensor.shape[:-1] != whole.shape[:-1]:
+    bounds = constant_slice(op)
+    if bounds is None or bounds.squeezed or bounds.new_axes or set(bounds.steps) != {1}:
         return None
-    return starts[-1], starts[-1] + tensor.shape[-1]
-
-
-def _starts(op: View, whole: TensorView) -> Sequence[int] | None:
-    """Where the slice that `op` cuts out of `whole` begins; None where it drops axes or elements
-    in between."""
-    lists = [tensor.data for tensor in op.present_inputs()[1:]]
-    numbers = [each for each in lists if each is not None]
-    if len(numbers) != len(lists):
+    if any(bounds.starts[:-1]) or tensor.shape[:-1] != whole.shape[:-1]:
         return None
-    if op.op is Op.SLICE:
-        return [int(first) for first in numbers[0].reshape(-1)]
-    begin, end, strides = numbers
-    bounds = strided_slice(whole.shape, begin, end, strides, op.options)
-    if bounds.squeezed or bounds.new_axes or set(bounds.steps) != {1}:
-        return None
-    return bounds.starts
+    return bounds.starts[-1], bounds.starts[-1] + tensor.shape[-1]

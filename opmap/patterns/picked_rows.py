@@ -16,9 +16,9 @@ from tflite_ort.opmap.graph.rows import RESHAPES
 from tflite_ort.opmap.patterns.views import Runs, Strided
 from tflite_ort.records import record
 from tflite_ort.schema import Op, OperatorView, TensorView
+from tflite_ort.schema.values.constant_slices import constant_slice
 from tflite_ort.schema.values.semantics import normalized_axis
 from tflite_ort.schema.values.sizes import is_known
-from tflite_ort.schema.values.slices import strided_slice
 
 View = OperatorView[Any]
 Maker = Callable[[int], View | None]
@@ -96,7 +96,8 @@ def _start(tensor: TensorView, known: Mapping[int, PickedRows]) -> _Place:
     runs = tuple((size, step * width) for size, step in rows.runs)
     within = ((width, 1),) if width > 1 else ()
     view = Strided((runs, within), rows.first * width)
-    return _Place(rows.whole, view.reshaped(tensor.shape) or view)
+    found = view.reshaped(tensor.shape)
+    return _Place.of(tensor) if found is None else _Place(rows.whole, found)
 
 
 def _rows(place: _Place, tensor: TensorView) -> PickedRows | None:
@@ -149,18 +150,10 @@ def _reversed(op: View, _: TensorView, view: Strided) -> Strided | None:
     return view.reversed(normalized_axis(axes[0], len(view.dimensions)))
 
 
-def _sliced(op: View, out: TensorView, view: Strided) -> Strided | None:
-    begin = _numbers(op.present_inputs()[1])
-    return None if begin is None else view.sliced(begin, out.shape)
-
-
-def _strided(op: View, _: TensorView, view: Strided) -> Strided | None:
-    lists = [tensor.data for tensor in op.present_inputs()[1:]]
-    numbers = [each for each in lists if each is not None]
-    if len(numbers) != 3:
+def _sliced(op: View, _: TensorView, view: Strided) -> Strided | None:
+    bounds = constant_slice(op)
+    if bounds is None:
         return None
-    begin, end, strides = numbers
-    bounds = strided_slice(view.shape, begin, end, strides, op.options)
     sizes = [len(range(size)[cut]) for size, cut in zip(view.shape, bounds.slices, strict=True)]
     steps = zip(bounds.steps, sizes, strict=True)
     if any(step != 1 and size != 1 for step, size in steps):
@@ -205,7 +198,7 @@ _MOVES: Mapping[Op, Callable[[View, TensorView, Strided], Strided | None]] = {
     Op.TRANSPOSE: _transposed,
     Op.REVERSE_V2: _reversed,
     Op.SLICE: _sliced,
-    Op.STRIDED_SLICE: _strided,
+    Op.STRIDED_SLICE: _sliced,
     Op.SPLIT: _split,
     Op.SPLIT_V: _split,
     Op.UNPACK: _unpacked,

@@ -17,7 +17,7 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.rows import has_rows, row_shape
-from tflite_ort.opmap.patterns.rows_read import Rows, View, has_rule, rows_cut, rows_read
+from tflite_ort.opmap.patterns.needed_rows import Rows, View, has_rule, rows_cut, rows_needed
 from tflite_ort.opmap.registry import Translator, translator
 from tflite_ort.records import field, record, replace
 from tflite_ort.schema import Op, OperatorView, ReshapeOptions, TensorType, TensorView
@@ -124,7 +124,7 @@ class _Demand:
         wanted = self.read.get(op.outputs[0].index) if len(op.outputs) == 1 else None
         own = wanted is not None or op.index in self.ends
         own = own and self._registry.shares(translator, op)
-        rows = rows_read(op, wanted) if own and wanted is not None else None
+        rows = rows_needed(op, wanted) if own and wanted is not None else None
         if rows is not None:
             self.parts[op.index] = rows
         elif own and op.index in self.ends:

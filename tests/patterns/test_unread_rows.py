@@ -16,7 +16,7 @@ from tests.oracle import litert
 from tests.patterns.builder import Builder
 from tflite_ort.opmap import Graph
 from tflite_ort.opmap.patterns import unread_rows
-from tflite_ort.opmap.patterns.rows_read import Rows
+from tflite_ort.opmap.patterns.needed_rows import Rows
 from tflite_ort.schema import (
     BatchMatMulOptions,
     BridgeError,

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from tflite_ort.records import record
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
+from tflite_ort.schema.values.constant_slices import constant_slice
 from tflite_ort.schema.values.elementwise import BROADCASTING, UNARY
 from tflite_ort.schema.values.operators import key_of
-from tflite_ort.schema.values.slices import strided_slice
 
 View = OperatorView[Any]
 Shape = tuple[int, ...]
@@ -26,6 +26,7 @@ _TYPES = {
     *(TensorType.FLOAT32, TensorType.BOOL, TensorType.INT8, TensorType.UINT8),
     *(TensorType.INT16, TensorType.INT32, TensorType.INT64),
 }
+_CUTTING = (Op.SLICE, Op.STRIDED_SLICE)
 # Tensors of more runs than this between two shapes are not followed.
 _MOST_RUNS = 2**14
 
@@ -86,7 +87,7 @@ class Rows:
 Rule = Callable[[View, Rows], Sequence[Rows | None] | None]
 
 
-def rows_read(op: View, rows: Rows) -> Sequence[Rows | None] | None:
+def rows_needed(op: View, rows: Rows) -> Sequence[Rows | None] | None:
     """What `op` reads of each input for `rows` of its result; of an input it is all where None.
     None where it does not compute rows by themselves."""
     rule = _RULES.get(key_of(op))
@@ -208,12 +209,12 @@ def rows_cut(op: View) -> Rows | None:
     """The rows of its first input that `op` cuts out, at most half of them, whatever the shape of
     its result; None where it does something else."""
     input = op.inputs[0] if op.inputs else None
-    if op.op not in _CUTS or input is None or input.is_constant or not _can_be_cut(input):
+    if op.op not in _CUTTING or input is None or input.is_constant or not _can_be_cut(input):
         return None
-    region = _CUTS[op.op](op)
+    region = constant_slice(op)
     if region is None:
         return None
-    kept = (range(size)[taken] for size, taken in zip(input.shape, region, strict=True))
+    kept = (range(size)[taken] for size, taken in zip(input.shape, region.slices, strict=True))
     found = [(axis, each) for axis, each in enumerate(kept) if len(each) < input.shape[axis]]
     if len(found) != 1:
         return None
@@ -222,26 +223,3 @@ def rows_cut(op: View) -> Rows | None:
     return (
         Rows(axis, places.start, places.step, len(places)) if is_few and places.step > 0 else None
     )
-
-
-def _slice(op: View) -> Sequence[slice] | None:
-    begin, size = _input(op, 1), _input(op, 2)
-    if begin is None or size is None or begin.data is None or size.data is None:
-        return None
-    starts = begin.data.ravel().tolist()
-    return [slice(a, a + n) for a, n in zip(starts, op.output.shape, strict=True)]
-
-
-def _strided_slice(op: View) -> Sequence[slice] | None:
-    input, *bounds = (_input(op, place) for place in range(4))
-    arrays = [each.data.ravel() for each in bounds if each is not None and each.data is not None]
-    if input is None or len(arrays) != 3 or op.options.offset:
-        return None
-    begin, end, strides = arrays
-    return strided_slice(input.shape, begin, end, strides, op.options).slices
-
-
-_CUTS: Mapping[Op, Callable[[View], Sequence[slice] | None]] = {
-    Op.SLICE: _slice,
-    Op.STRIDED_SLICE: _strided_slice,
-}
