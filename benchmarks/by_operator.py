@@ -8,7 +8,7 @@ lowering that it can get. All of them take turns and the shortest turn counts. T
 one element, which is what a run costs that does nothing, is taken off. Equal layers are timed once.
 `chosen` is the lowering that the library takes by default, `best` the fastest one. What ORT
 does over several layers (fusion, memory that stays in the cache) is not in the sums; the last line
-is of the whole network. `--table` prints a record as the rows of docs/tuning.md.
+is of the whole network. `--table` prints a record as the rows of docs/tuning_study.md.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def show(layers: Sequence[Layers], most: int) -> None:
 
 
 def table(record: Path) -> None:
-    """The rows of the table in docs/tuning.md: operators that lose a microsecond and more."""
+    """The rows of the table in docs/tuning_study.md: operators that lose a microsecond and more."""
     print("| network | operator | layers | LiteRT | at best | chosen |")
     print("| --- | --- | --- | --- | --- | --- |")
     for entry in json.loads(record.read_text())["networks"]:

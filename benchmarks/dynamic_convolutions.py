@@ -8,7 +8,7 @@ turn; each way runs alone, with its layout. Floats: `blocks` is what a layer in 
 network takes, `Conv` the same with both changes of layout. Codes, with what makes them:
 `ConvInteger` and the factor behind it; `rows`, the cells of windows as rows and one product, which
 the library writes; `product`, the product of such rows alone, which is the floor. Prints the rows
-of docs/tuning.md.
+of docs/tuning_study.md.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Networks of the form of ResNet 18 and 50, InceptionV3 and MobileNet V2, with ran
 thread, milliseconds, medians of calls in turns: LiteRT, the library as it is by default
 (`hybrid="auto"`), with floats, and as LiteRT's default rounds (`"xnnpack"`). `off` is the largest
 difference from the results with floats, as a part of their largest magnitude, of LiteRT's default,
-of its own kernels without delegates, and of the library. Prints the rows of docs/tuning.md.
+of its own kernels without delegates, and of the library. Prints the rows of docs/tuning_study.md.
 """
 
 from __future__ import annotations

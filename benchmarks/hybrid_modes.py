@@ -2,7 +2,7 @@
 
     python -m benchmarks.hybrid_modes [--rounds 80]
 
-Microseconds of an invoke, medians of turns, one thread. Prints the rows of docs/tuning.md.
+Microseconds of an invoke, medians of turns, one thread. Prints the rows of docs/tuning_study.md.
 """
 
 from __future__ import annotations

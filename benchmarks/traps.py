@@ -4,7 +4,7 @@
 
 PRELU over large maps, and normalisation and rotary embeddings written as MUL, SUB, MEAN and
 CONCATENATION over large float tensors. One thread, microseconds of an invoke, the shortest turn, as
-the rows of docs/tuning.md.
+the rows of docs/tuning_study.md.
 """
 
 from __future__ import annotations

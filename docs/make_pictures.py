@@ -1,6 +1,6 @@
 """Makes the pictures of the pages: ``python -m docs.make_pictures [NAME...]``.
 
-demo.svg is what `tflite-ort demo` prints, rooms.svg is drawn from the tables of tests/policy.py,
+demo.svg is what `tflite-ort demo` prints, packages.svg is drawn from the tables of tests/policy.py,
 report.png is a report of `verify` in Chromium, which CHROMIUM names, on a file with a fault.
 """
 
@@ -57,20 +57,20 @@ def demo(path: Path) -> None:
     path.write_text(text[:begin] + text[end:].lstrip(), encoding="utf-8")
 
 
-def rooms(path: Path) -> None:
-    """The packages as storeys: each imports from those below it alone."""
-    storeys = [["bridge"], ["opmap", "fallback_kernels"], ["versioning"], ["schema"]]
-    assert {folder for storey in storeys for folder in storey} == set(PACKAGES)
+def packages(path: Path) -> None:
+    """The packages as levels: each imports from those below it alone."""
+    levels = [["bridge"], ["opmap", "fallback_kernels"], ["versioning"], ["schema"]]
+    assert {folder for level in levels for folder in level} == set(PACKAGES)
     below: set[str] = set()
-    for storey in reversed(storeys):
-        allowed = {folder for folder in PACKAGES if PACKAGES[folder] in MAY_IMPORT[storey[0]]}
-        assert allowed <= below | set(storey)
-        below |= set(storey)
+    for level in reversed(levels):
+        allowed = {folder for folder in PACKAGES if PACKAGES[folder] in MAY_IMPORT[level[0]]}
+        assert allowed <= below | set(level)
+        below |= set(level)
     boxes, height = [], 10
-    for storey in storeys:
-        width = (940 - 20 * (len(storey) - 1)) // len(storey)
+    for level in levels:
+        width = (940 - 20 * (len(level) - 1)) // len(level)
         drawn = [
-            _room(folder, 10 + at * (width + 20), height, width) for at, folder in enumerate(storey)
+            _box(folder, 10 + at * (width + 20), height, width) for at, folder in enumerate(level)
         ]
         boxes += [text for text, _ in drawn]
         height += max(tall for _, tall in drawn) + 20
@@ -84,7 +84,7 @@ def rooms(path: Path) -> None:
     )
 
 
-def _room(folder: str, left: int, top: int, width: int) -> tuple[str, int]:
+def _box(folder: str, left: int, top: int, width: int) -> tuple[str, int]:
     """A package with its layers, the highest first, and its height."""
     layers = [", ".join(sorted(layer - UNNAMED)) for layer in LAYERS.get(folder, ())]
     if folder in FAMILIES:
@@ -141,7 +141,7 @@ def report(path: Path) -> None:
 
 MAKERS: dict[str, Callable[[Path], None]] = {
     "demo.svg": demo,
-    "rooms.svg": rooms,
+    "packages.svg": packages,
     "report.png": report,
 }
 

@@ -130,6 +130,6 @@ def test_the_messages_of_troubleshooting_are_in_the_source() -> None:
 
 
 def test_the_picture_of_the_packages_is_that_of_the_rules(tmp_path: Path) -> None:
-    made = tmp_path / "rooms.svg"
-    _module(DOCS / "make_pictures.py").rooms(made)
-    assert made.read_bytes() == (DOCS / "pictures" / "rooms.svg").read_bytes()
+    made = tmp_path / "packages.svg"
+    _module(DOCS / "make_pictures.py").packages(made)
+    assert made.read_bytes() == (DOCS / "pictures" / "packages.svg").read_bytes()
