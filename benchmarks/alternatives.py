@@ -3,7 +3,7 @@
     python benchmarks/alternatives.py [--rounds N]
 
 All nodes of a row give the same numbers. A graph has each of them thirty times over one input, so
-that what a run costs does not count. Prints microseconds of one, as the rows of docs/tuning_study.md.
+that what a run costs does not count. Prints microseconds of one: the rows of docs/tuning_study.md.
 """
 
 from __future__ import annotations

@@ -33,7 +33,14 @@ from tflite_ort.command.arguments import (
     resolver_of,
 )
 from tflite_ort.command.outputs import STDOUT
-from tflite_ort.command.terminal import complain, new_console, new_table, say, say_json
+from tflite_ort.command.terminal import (
+    complain,
+    new_console,
+    new_table,
+    say,
+    say_json,
+    size_text,
+)
 from tflite_ort.export import export_onnx
 from tflite_ort.export_bundle import export_bundle
 from tflite_ort.export_check import ExportMismatch, check_export
@@ -338,8 +345,7 @@ def _describe(exported: onnx.ModelProto, target: Path) -> None:
     """Print what was written."""
     nodes = Counter(node.op_type for node in exported.graph.node)
     size, total = _written_bytes(exported, target), nodes.total()
-    shown = f"{size / 1e6:.2f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
-    say(f"wrote {target}: {shown}, {total} node{'s' * (total != 1)}")
+    say(f"wrote {target}: {size_text(size)}, {total} node{'s' * (total != 1)}")
     if state := first_state(exported):
         say(
             f"state, which each run is fed: {', '.join(state)}; tflite_ort.first_state says what "

@@ -15,7 +15,7 @@ from tflite_ort.command.arguments import (
     budgets,
     check_overwrites,
 )
-from tflite_ort.command.terminal import say, say_json
+from tflite_ort.command.terminal import say, say_json, size_text
 from tflite_ort.files import write_bytes
 from tflite_ort.schema import read_model, write_model
 from tflite_ort.verification.extraction import extract as extracted
@@ -59,4 +59,4 @@ def extract(
         say_json({"file": str(out), "bytes": len(content), **sizes})
         return
     count = f"{len(graph.operators)} operators, {len(graph.inputs)} inputs"
-    say(f"wrote {out}: {len(content) / 1e6:.2f} MB, {count}, {len(graph.outputs)} outputs")
+    say(f"wrote {out}: {size_text(len(content))}, {count}, {len(graph.outputs)} outputs")

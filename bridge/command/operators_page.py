@@ -36,32 +36,34 @@ UNTRANSLATED = {
 
 _HEAD = """# Operators
 
-This page lists every operator that TFLite has kernels for, its versions, and where this library runs
-it. `tflite-ort versions CONV_2D` shows one operator on the command line, and `tflite-ort inspect MODEL`
-those of a model. A model is refused if it needs a version that is not listed, or a type for which TFLite
-has no kernel.
+This page lists every operator that TFLite has kernels for, its versions, and where this library
+runs it. `tflite-ort versions CONV_2D` shows one operator on the command line, and `tflite-ort
+inspect MODEL` those of a model. A model is refused if it needs a version that is not listed, or a
+type for which TFLite has no kernel.
 
 The columns of the table:
 
 - **ONNX Runtime**: the element types that are translated to ONNX, in every case of the tests.
 - **both**: types that are translated, except in some models. Those run in numpy; the reasons are
   [below](#what-numpy-runs-and-why).
-- **numpy**: types that run in numpy. Those with a `*` can be exported to ONNX all the same, the others
-  cannot.
-- **versions**: all versions, each with the first TFLite release that has it and with what it brought.
+- **numpy**: types that run in numpy. Those with a `*` can be exported to ONNX all the same, the
+  others cannot.
+- **versions**: all versions, each with the first TFLite release that has it and with what it
+  brought.
 
-In the first three columns a version stands before the types. `2: int8` means that TFLite's rules ask for
-version 2 or later for int8 data. A file with int8 data and an earlier version runs all the same, as in
-TFLite; `tflite-ort versions` warns of it. The type is the type of the data operand. For a quantised
-tensor it is the type of the stored integers. Weights of fewer bits are part of a version.
+In the first three columns a version stands before the types. `2: int8` means that TFLite's rules
+ask for version 2 or later for int8 data. A file with int8 data and an earlier version runs all the
+same, as in TFLite; `tflite-ort versions` warns of it. The type is the type of the data operand.
+For a quantised tensor it is the type of the stored integers. Weights of fewer bits are part of a
+version.
 
-An operator that is *inlined* is replaced by the subgraph that it names. Custom operators are at the end of
-the table; [custom_operators.md](custom_operators.md) tells more.
+An operator that is *inlined* is replaced by the subgraph that it names. Custom operators are at
+the end of the table; [custom_operators.md](custom_operators.md) tells more.
 
-The page is made from the test suite. `python -m pytest --write-placements` records where the interpreter
-ran each operator, with results that were compared with LiteRT's (`bridge/command/placements.json`).
-`python -m tflite_ort.command.operators_page` writes the page from that record. A test compares the page
-with the record and the code.
+The page is made from the test suite. `python -m pytest --write-placements` records where the
+interpreter ran each operator, with results that were compared with LiteRT's
+(`bridge/command/placements.json`). `python -m tflite_ort.command.operators_page` writes the page
+from that record. A test compares the page with the record and the code.
 
 """
 
@@ -73,8 +75,9 @@ _TABLE = """
 _REASONS = """
 ## What numpy runs, and why
 
-These are the reasons that the library gives, without numbers and names. "A shape depends on data" means
-that the shape is not known when the graph is made. A constant is missing if the model computes the value.
+These are the reasons that the library gives, without numbers and names. "A shape depends on data"
+means that the shape is not known when the graph is made. A constant is missing if the model
+computes the value.
 
 | operator | types | reason |
 |---|---|---|
@@ -83,8 +86,9 @@ that the shape is not known when the graph is made. A constant is missing if the
 _DISAGREEMENTS = """
 ## Where TFLite's tables disagree
 
-TFLite has three tables of versions: the kernels that are registered, the rules that say which version an
-operator needs, and the first release that runs a version. They disagree on these versions.
+TFLite has three tables of versions: the kernels that are registered, the rules that say which
+version an operator needs, and the first release that runs a version. They disagree on these
+versions.
 
 | operator | version | registered | required by a rule | first runtime | here |
 |---|---|---|---|---|---|

@@ -134,6 +134,11 @@ def new_table(*heads: str) -> Table:
     return PlainTable(*heads)
 
 
+def size_text(size: int) -> str:
+    """A number of bytes, such as ``3.61 MB``."""
+    return f"{size / 1e6:.2f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
+
+
 def shape_text(shape: Sequence[int]) -> str:
     """A shape such as ``1x224x224x3``, or ``scalar``."""
     return "x".join(map(str, shape)) or "scalar"

@@ -53,7 +53,10 @@ def extract(
     producer = {index: i for i, op in enumerate(graph.operators) for index in op.outputs}
     for index in stops:
         if index not in producer or index in starts:
-            raise ExtractionError(f"no operator is left to compute {_named(graph, index)}")
+            raise ExtractionError(
+                f"no operator is left to compute {_named(graph, index)}: the part ends in results "
+                "of operators, behind the tensors where it begins"
+            )
     walk = _Walk(model, graph, producer, set(starts))
     walk.reach(stops)
     for index in starts:

@@ -179,6 +179,7 @@ class OurInterpreter:
             resolver=self.settings.resolver,
             hybrid=self.settings.hybrid,
             budgets=model.budgets,
+            cache=False,  # parts of models are not asked for again
         )
 
     def outputs(self, sample: Sample) -> Iterator[Tensors]:

@@ -146,6 +146,15 @@ def test_a_model_without_outputs_is_judged_by_its_operators() -> None:
         assert "The model has no output" in report.runtimes[0].reason
 
 
+def test_nothing_of_it_is_kept_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each operator is run as a model of its own; nobody opens these again."""
+    monkeypatch.setenv("TFLITE_ORT_CACHE", str(tmp_path / "cache"))
+    verify(model_path("mlperf-tiny__kws_ref_model.tflite"), runtimes=("interpreter", "kernels"))
+    assert not list(tmp_path.rglob("*"))
+
+
 def test_unknown_runtimes_are_refused() -> None:
     with pytest.raises(VerificationError, match="no runtime 'tf'; there are interpreter"):
         verify(model_path(FLOAT), runtimes=["tf"])
