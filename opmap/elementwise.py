@@ -344,14 +344,15 @@ def rsqrt(op: View, g: Graph) -> None:
 @translator(Op.ABS, versions=(1, 5))
 def abs(op: View, g: Graph) -> None:
     """Abs of real numbers, or of plain INT16 and INT32."""
-    input, output, layout = op["input"], op.output, g.layout(op["input"])
+    input, output = op["input"], op.output
     plain = input.type is _T.INT32 or (input.type is _T.INT16 and not input.is_quantized)
     if not plain:
-        x, _ = _read(op, g, _FLOAT32 | {_T.INT8, _T.INT16})
+        x, layout = _read(op, g, _FLOAT32 | {_T.INT8, _T.INT16})
         g.write(output, g.op("Abs", x), layout=layout)
         return
     if input.type is not output.type or output.is_quantized is not input.is_quantized:
         raise refusal(op)
+    layout = g.layout(input)
     result = g.op("Abs", g.read(input, layout=layout, domain=Domain.FILE))
     g.write(output, result, layout=layout, domain=Domain.FILE)
 

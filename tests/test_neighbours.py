@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.one_op import Node, T, graph_model, ours
+from tests.one_op import Node, T, assert_close, graph_model, ours
 from tests.ops.operands import exported
 from tests.oracle import litert
 from tflite_ort import AllocationError, Interpreter
@@ -172,3 +172,41 @@ def test_zeros_around_an_image_count_in_its_largest() -> None:
     expected = litert(model, feeds)[0]
     for found in (ours(model, feeds)[0], exported(model, feeds)):
         np.testing.assert_array_equal(found[0], expected)
+
+
+OF_SINGLE_ELEMENTS = (
+    *(Op.ABS, Op.NEG, Op.EXP, Op.LOG, Op.SQRT, Op.RSQRT, Op.SQUARE, Op.SIN, Op.FLOOR, Op.SIGN),
+    *(Op.ELU, Op.GELU, Op.HARD_SWISH, Op.LEAKY_RELU, Op.LOGISTIC, Op.RELU, Op.RELU6, Op.TANH),
+)
+
+
+@pytest.mark.parametrize("op", OF_SINGLE_ELEMENTS, ids=lambda op: op.name)
+def test_an_operator_beside_a_product_takes_its_input_in_rows(op: Op) -> None:
+    """The product makes its input a matrix; the sum needs the dimensions of the file."""
+    rng = np.random.default_rng(0)
+    tensors = {
+        "x": T((2, 8, 1, 7)),
+        "weights": T.constant(rng.uniform(-1, 1, (3, 7)).astype(np.float32)),
+        "bias": T.constant(rng.uniform(-1, 1, 3).astype(np.float32)),
+        "product": T((2, 8, 1, 3)),
+        "each": T((2, 8, 1, 7)),
+        "first": T.constant(np.array([0], np.int32)),
+        "sum": T((8, 1, 7)),
+    }
+    nodes = [
+        Node(
+            Op.FULLY_CONNECTED,
+            ["x", "weights", "bias"],
+            ["product"],
+            FullyConnectedOptions(keep_num_dims=True),
+            version=5,
+        ),
+        Node(op, ["x"], ["each"]),
+        Node(Op.SUM, ["each", "first"], ["sum"]),
+    ]
+    model = graph_model(tensors, nodes, ["product", "each", "sum"])
+    feeds = [rng.uniform(0.1, 3, (2, 8, 1, 7)).astype(np.float32)]
+    expected = litert(model, feeds)
+    for found in (ours(model, feeds)[0], exported(model, feeds)):
+        for got, want in zip(found, expected, strict=True):
+            assert_close(got, want, 0, 1e-5, op.name)
