@@ -6,6 +6,7 @@ refused: resized alone, its samples could run into each other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from tflite_ort.batch import batch_shape, checked_batch
 from tflite_ort.batching.transformation import batched
 from tflite_ort.records import record
 from tflite_ort.schema import ExportError, Model, Tensor
-from tflite_ort.schema.values.sizes import is_known, unknown_size
+from tflite_ort.schema.values.sizes import is_known, multiple, unknown_size
 from tflite_ort.specialize.resources import same_size
 from tflite_ort.specialize.specialization import Shape
 from tflite_ort.suggestions import suggestion
@@ -149,18 +150,14 @@ def _batch(
         index: batch_shape(shape, size) if index in given else shape
         for index, shape in declared.items()
     }
-    return Shaped(made, {**_variables(made, size), **whole})
+    return Shaped(made, {**_variables(model, made, size), **whole})
 
 
-def _variables(model: Model, size: int) -> dict[int, Shape]:
-    """The shapes of the variables of an open batch."""
-    tensors = model.subgraphs[0].tensors
-    open_ones = (
-        (index, tensor)
-        for index, tensor in enumerate(tensors)
-        if tensor.is_variable and tensor.shape_signature and tensor.shape_signature[0] == -1
-    )
+def _variables(model: Model, made: Model, size: int) -> dict[int, Shape]:
+    """The shapes of the variables of an open batch, which have all rows of each sample."""
+    pairs = zip(model.subgraphs[0].tensors, made.subgraphs[0].tensors, strict=False)
     return {
-        index: (size if tensor.shape[0] == 1 else unknown_size(), *tensor.shape[1:])
-        for index, tensor in open_ones
+        index: (multiple(size, math.prod(sample.shape[:1])), *tensor.shape[1:])
+        for index, (sample, tensor) in enumerate(pairs)
+        if tensor.is_variable and tensor.shape_signature and tensor.shape_signature[0] == -1
     }

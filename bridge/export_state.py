@@ -23,7 +23,7 @@ from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import only_sets
 from tflite_ort.providers.exported_state import PAIRS
 from tflite_ort.schema import ExportError, Op, OperatorView, Specialized, TensorView
-from tflite_ort.schema.values.sizes import is_known, unknown_size
+from tflite_ort.schema.values.sizes import cancelled, is_known, known_product, unknown_size
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]
@@ -136,11 +136,12 @@ def start_in_rows(
     value is: it is expanded to the batch of an input before it is used."""
     if is_known(*tensor.shape):
         return
+    batch, _ = cancelled(tensor.shape[:1], ())
     places = (
         (source, axis)
         for source, each in zip(graph.inputs, given, strict=False)
         for axis, size in enumerate(each.shape)
-        if size is tensor.shape[0]
+        if any(size is each for each in batch)
     )
     source, axis = next(places, (None, 0))
     if source is None:  # no batch: the size is that of earlier runs
@@ -156,7 +157,7 @@ def start_in_rows(
     )
     graph.initializers[rest.name] = rest
     graph.nodes[:0] = [
-        ir.Node("Shape", [source], [count], attributes={"start": axis, "end": axis + 1}),
+        *_rows_of(source, axis, known_product(tensor.shape[:1]), count, graph),
         ir.Node("Concat", [count, rest], [sizes], attributes={"axis": 0}),
         ir.Node("Expand", [value, sizes], [whole]),
     ]
@@ -165,6 +166,22 @@ def start_in_rows(
         inputs[position] = whole
         node.inputs = tuple(inputs)
     value.shape = (f"{value.name}_rows", *(value.shape or ())[1:])
+
+
+def _rows_of(
+    source: ir.Value, axis: int, of_each: int, count: ir.Value, graph: ir.Graph
+) -> list[ir.Node]:
+    """Nodes that make `count`: `of_each` rows for each sample along `axis` of `source`."""
+    attributes = {"start": axis, "end": axis + 1}
+    if of_each == 1:
+        return [ir.Node("Shape", [source], [count], attributes=attributes)]
+    samples = ir.Value(f"{count.name}/samples", dtype=count.dtype, shape=(1,))
+    factor = ir.Value(f"{count.name}/of_each", const_value=ir.Tensor(np.array([of_each], np.int64)))
+    graph.initializers[factor.name] = factor
+    return [
+        ir.Node("Shape", [source], [samples], attributes=attributes),
+        ir.Node("Mul", [samples, factor], [count]),
+    ]
 
 
 def _give_first_value(

@@ -9,16 +9,25 @@ import pytest
 from tests.batching.single_runs import opened, run
 from tests.litert_models import running_sum
 from tests.models import model_path
-from tests.one_op import Node, T, one_op_model
+from tests.one_op import Node, T, graph_model, one_op_model
 from tests.subgraph_models import HANDLE, Sub, invoked, model_of
-from tflite_ort import BatchWarning, Interpreter, Unbatchable, batched_model, export_onnx
+from tflite_ort import (
+    BatchWarning,
+    Interpreter,
+    Unbatchable,
+    batched_model,
+    export_onnx,
+    first_state,
+)
 from tflite_ort.schema import (
+    ActivationFunctionType,
     AddOptions,
     CallOnceOptions,
     Op,
     RandomOptions,
     ReducerOptions,
     ReshapeOptions,
+    SequenceRNNOptions,
     TensorType,
     VarHandleOptions,
     read_model,
@@ -61,6 +70,58 @@ def test_states_of_an_open_batch_start_in_one_row() -> None:
     assert np.array_equal(y, x)
     (y,) = session.run(["y"], {"x": x, "state": state})
     assert np.array_equal(y, x + x / 2)
+
+
+@pytest.mark.parametrize("stateful", [True, False])
+def test_states_of_several_rows_a_sample(stateful: bool) -> None:
+    """Two sequences a sample: the state of an open batch has twice as many rows as samples."""
+    model, steps = _sequences_in_pairs(), np.random.default_rng(1).uniform(-1, 1, (2, 3, 4, 5, 2))
+    steps = steps.astype(np.float32)
+    proto = export_onnx(model, batch="N", stateful=stateful)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    state = first_state(proto)
+    assert [value.shape for value in state.values()] == [(1, 3)] * stateful
+    for number, step in enumerate(steps):
+        y, *after = session.run(None, {"x": step, **state})
+        state = dict(zip(state, after, strict=True))
+        assert [value.shape for value in after] == [(6, 3)] * stateful
+        for sample in range(SAMPLES):
+            with opened(model, providers=None) as alone:
+                for earlier in steps[: number + 1] if stateful else [step]:
+                    (want,) = run(alone, [earlier[sample : sample + 1]])
+            assert np.allclose(y[sample], want[0], atol=1e-6)
+
+
+def _sequences_in_pairs() -> bytes:
+    """An RNN over [2, 5, 4] of each sample [1, 4, 5, 2]."""
+    rng = np.random.default_rng(0)
+    tensors = {
+        "x": T((1, 4, 5, 2)),
+        "order": T.constant(np.array([0, 3, 2, 1], np.int32)),
+        "turned": T((1, 2, 5, 4)),
+        "shape": T.constant(np.array([2, 5, 4], np.int32)),
+        "pair": T((2, 5, 4)),
+        "weights": T.constant(rng.uniform(-1, 1, (3, 4)).astype(np.float32)),
+        "recurrent": T.constant(rng.uniform(-1, 1, (3, 3)).astype(np.float32)),
+        "bias": T.constant(rng.uniform(-1, 1, 3).astype(np.float32)),
+        "state": T((2, 3), is_variable=True),
+        "steps": T((2, 5, 3)),
+        "whole": T.constant(np.array([1, 2, 5, 3], np.int32)),
+        "y": T((1, 2, 5, 3)),
+    }
+    rnn = SequenceRNNOptions(fused_activation_function=ActivationFunctionType.TANH)
+    nodes = [
+        Node(Op.TRANSPOSE, ["x", "order"], ["turned"]),
+        Node(Op.RESHAPE, ["turned", "shape"], ["pair"]),
+        Node(
+            Op.UNIDIRECTIONAL_SEQUENCE_RNN,
+            ["pair", "weights", "recurrent", "bias", "state"],
+            ["steps"],
+            rnn,
+        ),
+        Node(Op.RESHAPE, ["steps", "whole"], ["y"]),
+    ]
+    return graph_model(tensors, nodes, ["y"])
 
 
 @pytest.mark.parametrize("batch", [SAMPLES, None])
