@@ -68,8 +68,8 @@ def shaped(model: Model, given: Given, batch: int | str | None, resolver: OpReso
 def opened(given: Shaped, named: Given) -> Shaped:
     """`given` with the sizes open that the signatures of inputs leave open, but for the inputs
     that are `named`."""
-    graph, sizes, names = given.model.subgraphs[0], _Sizes(), []
-    shapes = dict(given.shapes)
+    graph, names = given.model.subgraphs[0], []
+    shapes, leads = dict(given.shapes), dict[int, int]()
     for index in graph.inputs:
         tensor = graph.tensors[index]
         signature = tensor.shape_signature or ()
@@ -77,19 +77,25 @@ def opened(given: Shaped, named: Given) -> Shaped:
         fits = len(signature) == len(tensor.shape)
         if index in shapes or tensor.name in named or not fits or -1 not in signature:
             continue
-        shapes[index] = _open(tensor, sizes)
+        shapes[index] = _open(tensor, leads)
         names.append(tensor.name)
     return Shaped(given.model, shapes, names)
 
 
-def _open(tensor: Tensor, sizes: _Sizes) -> Shape:
+def _open(tensor: Tensor, leads: dict[int, int]) -> Shape:
     """The shape of `tensor`, but for what its signature leaves open; other sizes there mean
-    nothing to TFLite."""
-    pairs = enumerate(zip(tensor.shape, tensor.shape_signature or (), strict=True))
-    return tuple(
-        size if given != -1 else unknown_size() if axis else sizes.size(BATCH)
-        for axis, (size, given) in pairs
-    )
+    nothing to TFLite.
+
+    Args:
+        leads: open first sizes, by what the file says of them: those that differ in the file are
+            no batch of the same samples.
+    """
+    pairs = zip(tensor.shape, tensor.shape_signature or (), strict=True)
+    shape = [unknown_size() if given == -1 else size for size, given in pairs]
+    if not is_known(shape[0]):
+        lead = unknown_size("" if leads else BATCH)
+        shape[0] = leads.setdefault(tensor.shape[0], lead)
+    return tuple(shape)
 
 
 class _Sizes:

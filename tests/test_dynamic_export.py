@@ -19,6 +19,7 @@ from tests.oracle import litert
 from tflite_ort import ExportError, export_onnx
 from tflite_ort.schema import (
     AddOptions,
+    ConcatenationOptions,
     Conv2DOptions,
     Op,
     Padding,
@@ -216,3 +217,30 @@ def test_the_size_of_a_tensor_that_stands_in_rows_alone() -> None:
     x = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
     (wide,) = run(proto, [x])
     np.testing.assert_array_equal(wide, np.broadcast_to(x[:, np.newaxis], (5, 3, 4)))
+
+
+def test_open_sizes_that_differ_in_the_file_are_no_batch() -> None:
+    """A slice of one input is not cut at the size of another."""
+    tensors = {
+        "x": T((1, 3), shape_signature=(-1, 3)),
+        "y": T((2,), shape_signature=(-1,)),
+        "z": T((1, 4), shape_signature=(-1, 4)),
+        "begin": T.constant(np.array([0], np.int32)),
+        "rest": T.constant(np.array([-1], np.int32)),
+        "both": T((1, 7)),
+        "cut": T((2,)),
+    }
+    nodes = [
+        Node(Op.CONCATENATION, ["x", "z"], ["both"], ConcatenationOptions(axis=1)),
+        Node(Op.SLICE, ["y", "begin", "rest"], ["cut"]),
+    ]
+    model = graph_model(tensors, nodes, ["both", "cut"])
+    proto = checked(model)
+    (x,), (y,), (z,) = (dimensions(each)[:1] for each in proto.graph.input)
+    assert (x, z) == ("batch", "batch")
+    assert isinstance(y, str)
+    assert y != x
+    rng = np.random.default_rng(0)
+    feeds = [rng.uniform(-1, 1, tensors[name].shape).astype(np.float32) for name in "xyz"]
+    for got, want in zip(run(proto, feeds), litert(model, feeds), strict=True):
+        np.testing.assert_array_equal(got, want)
