@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tflite_ort.schema.builder import ModelBuilder as ModelBuilder
     from tflite_ort.schema.builder import SubgraphBuilder as SubgraphBuilder
     from tflite_ort.schema.file.budgets import Budgets as Budgets
+    from tflite_ort.schema.file.element_types import TensorType as TensorType
     from tflite_ort.schema.file.empty_options import *  # noqa: F403
     from tflite_ort.schema.file.enums import *  # noqa: F403
     from tflite_ort.schema.file.errors import *  # noqa: F403
@@ -42,6 +43,7 @@ __getattr__ = _late_names(
         "ModelBuilder": "tflite_ort.schema.builder",
         "SubgraphBuilder": "tflite_ort.schema.builder",
         "Table": "tflite_ort.schema.file.tables",
+        "TensorType": "tflite_ort.schema.file.element_types",
         "read_model": "tflite_ort.schema.file.read",
         "with_own_data": "tflite_ort.schema.file.external",
         "write_model": "tflite_ort.schema.file.write",

@@ -11,9 +11,8 @@ import numpy.typing as npt
 from flatbuffers import flexbuffers
 
 from tflite_ort.schema.file import strings
-from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS, type_of
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS, TensorType, type_of
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.model import (
     Buffer,

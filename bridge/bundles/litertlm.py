@@ -15,7 +15,7 @@ import numpy as np
 
 from tflite_ort.bundles.entries import FILE, MODEL, Entry, check_disjoint, check_distinct
 from tflite_ort.schema import MalformedBundle, Table, UnsupportedSchema
-from tflite_ort.schema.file.declare import child, children, one_of, scalar, string, table
+from tflite_ort.schema.file.declare import child, children, one_of, scalar, string
 from tflite_ort.schema.file.fields import (
     BOOL,
     FLOAT32,
@@ -57,7 +57,7 @@ _MODEL_TYPE = 3
 def _value(name: str, content: Any) -> type[Table]:
     """A table of one value."""
     members = {"value": content, "__annotations__": {"value": Any}, "__doc__": "A value."}
-    return table(type(f"{name}Value", (Table,), {**members, "__module__": __name__}))
+    return type(f"{name}Value", (Table,), {**members, "__module__": __name__})
 
 
 # The members of the union, in its order.
@@ -82,7 +82,6 @@ StringValue = _VALUES["String"]
 Value = Union("VData", tuple(_VALUES.values()))
 
 
-@table
 class KeyValue(Table):
     """One thing that is said."""
 
@@ -90,14 +89,12 @@ class KeyValue(Table):
     value: Any = one_of((2, Value))
 
 
-@table
 class SystemMetadata(Table):
     """What is said of the whole file."""
 
     entries: tuple[KeyValue, ...] = children(0, KeyValue)
 
 
-@table
 class SectionObject(Table):
     """Where a section is, and what is said of it."""
 
@@ -107,14 +104,12 @@ class SectionObject(Table):
     data_type: int = scalar(3, UINT8)
 
 
-@table
 class SectionMetadata(Table):
     """All sections."""
 
     objects: tuple[SectionObject, ...] = children(0, SectionObject)
 
 
-@table
 class Header(Table):
     """The header of a file."""
 

@@ -12,12 +12,13 @@ from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.session import ORT_RELEASE, ORT_VERSION
 from tflite_ort.providers.traits import CPU, WRONG_BEFORE, WrongResult, traits_of
 from tflite_ort.records import field, record
-from tflite_ort.schema import DelegateError, MissingDelegate, Op, OperatorView
+from tflite_ort.schema import DelegateError, MissingDelegate, OperatorView
 
 if TYPE_CHECKING:
     import dataclasses
 
     from tflite_ort.providers import trials
+    from tflite_ort.schema import Op
 else:
     dataclasses = late("dataclasses")
     trials = late("tflite_ort.providers.trials")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tflite_ort.optional import late
 from tflite_ort.records import field, record
-from tflite_ort.schema import MirrorPadMode, Op, OperatorView, TensorType
+from tflite_ort.schema import OperatorView, TensorType
 
 if TYPE_CHECKING:
     from tflite_ort import opmap
@@ -47,17 +47,17 @@ class WrongResult:
 
     Args:
         why: what the provider does, as the end of a sentence.
-        ops: the operators; none stands for all.
+        ops: the names of the operators; none stands for all.
         where: whether it is so for an operator at hand; None: always.
     """
 
     why: str
-    ops: frozenset[Op] = frozenset()
+    ops: frozenset[str] = frozenset()
     where: Callable[[_View], bool] | None = None
 
     def concerns(self, op: _View) -> bool:
         """Whether the provider must not run `op`."""
-        return (not self.ops or op.op in self.ops) and (self.where is None or self.where(op))
+        return (not self.ops or op.op.name in self.ops) and (self.where is None or self.where(op))
 
 
 @record
@@ -108,7 +108,7 @@ def traits_of(provider: str) -> ProviderTraits:
 # Conditions of wrong results ---------------------------------------------------------------------
 
 
-def _wrong(why: str, *ops: Op, where: Callable[[_View], bool] | None = None) -> WrongResult:
+def _wrong(why: str, *ops: str, where: Callable[[_View], bool] | None = None) -> WrongResult:
     return WrongResult(why, frozenset(ops), where)
 
 
@@ -145,13 +145,13 @@ def _backwards(op: _View) -> bool:
 
 def _symmetric(op: _View) -> bool:
     """Whether a MIRROR_PAD repeats the edge."""
-    return bool(op.options.mode is MirrorPadMode.SYMMETRIC)
+    return bool(op.options.mode.name == "SYMMETRIC")
 
 
 def _sorts_no_rows(op: _View) -> bool:
     """Whether TopK may sort rows of which there are none: those of TOPK_V2, of extremes of 64-bit
     integers, and of the scores of a detector."""
-    reduces = op.op in (Op.REDUCE_MAX, Op.REDUCE_MIN)
+    reduces = op.op.name in ("REDUCE_MAX", "REDUCE_MIN")
     if reduces and op.output.type is not TensorType.INT64:
         return False
     return any(tensor.dynamic or 0 in tensor.shape for tensor in op.present_inputs())
@@ -209,15 +209,15 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 "it keeps 31 bits of an integer and a sign",
                 where=_on(TensorType.INT64, TensorType.UINT32, TensorType.UINT64),
             ),
-            _wrong("it moves bits in integers of 32 bits", Op.BITCAST),
-            _wrong("it sums integers as floats", Op.MEAN, where=_on(TensorType.INT32)),
-            _wrong("its negative of -128 is 127", Op.NEG, where=_on(TensorType.INT8)),
+            _wrong("it moves bits in integers of 32 bits", "BITCAST"),
+            _wrong("it sums integers as floats", "MEAN", where=_on(TensorType.INT32)),
+            _wrong("its negative of -128 is 127", "NEG", where=_on(TensorType.INT8)),
             _wrong(
                 "it compares integers as floats",
-                *(Op.REDUCE_MAX, Op.REDUCE_MIN),
+                *("REDUCE_MAX", "REDUCE_MIN"),
                 where=_on(TensorType.INT32),
             ),
-            _wrong("equal values are not in the order of their positions", Op.TOPK_V2),
+            _wrong("equal values are not in the order of their positions", "TOPK_V2"),
         ),
     ),
     # These take no quantised weights but signed ones.
@@ -237,12 +237,12 @@ TRAITS: Mapping[str, ProviderTraits] = {
             *("uniformBufferCacheMode", "validationMode", "webgpuDevice", "webgpuInstance"),
         ),
         wrong=(
-            _wrong("it reads other channels of a multiple of 3", Op.CONV_2D, where=_odd_channels),
-            _wrong(_NO_BIAS, Op.CONV_3D, where=_without(2)),
-            _wrong(_NO_BIAS, Op.CONV_3D_TRANSPOSE, Op.TRANSPOSE_CONV, where=_without(3)),
-            _wrong("it is off by 2e-4", Op.COS, Op.SIN),
-            _wrong(_REVERSED, Op.MIRROR_PAD, where=_symmetric),
-            _wrong(_REVERSED, Op.STRIDED_SLICE, where=_backwards),
+            _wrong("it reads other channels of a multiple of 3", "CONV_2D", where=_odd_channels),
+            _wrong(_NO_BIAS, "CONV_3D", where=_without(2)),
+            _wrong(_NO_BIAS, "CONV_3D_TRANSPOSE", "TRANSPOSE_CONV", where=_without(3)),
+            _wrong("it is off by 2e-4", "COS", "SIN"),
+            _wrong(_REVERSED, "MIRROR_PAD", where=_symmetric),
+            _wrong(_REVERSED, "STRIDED_SLICE", where=_backwards),
         ),
     ),
 }
@@ -302,19 +302,19 @@ def named_provider(name: str, providers: Iterable[str]) -> str | None:
 # providers are of releases before the one that this package asks for.
 WRONG_BEFORE: Mapping[tuple[int, int], Sequence[WrongResult]] = {
     (1, 31): (
-        _wrong("rows of length 0 are not written", Op.REVERSE_SEQUENCE),
+        _wrong("rows of length 0 are not written", "REVERSE_SEQUENCE"),
         _wrong(
             "TopK of no rows ends the process",
-            *(Op.TOPK_V2, Op.REDUCE_MAX, Op.REDUCE_MIN, Op.CUSTOM),
+            *("TOPK_V2", "REDUCE_MAX", "REDUCE_MIN", "CUSTOM"),
             where=_sorts_no_rows,
         ),
         _wrong(
             "it has no Where of uint32",
-            *(Op.CAST, Op.SELECT, Op.SELECT_V2),
+            *("CAST", "SELECT", "SELECT_V2"),
             where=lambda op: op.output.type is TensorType.UINT32,
         ),
     ),
-    (1, 29): (_wrong("it has no Cos of doubles", Op.ATAN2, where=_on(TensorType.FLOAT64)),),
+    (1, 29): (_wrong("it has no Cos of doubles", "ATAN2", where=_on(TensorType.FLOAT64)),),
 }
 
 # How ONNX Runtime names the memory of a device, by the number of its maker.

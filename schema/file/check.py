@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator, Sequence, Set
 
 from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
-from tflite_ort.schema.file.element_types import BITS
-from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
+from tflite_ort.schema.file.element_types import BITS, TensorType
+from tflite_ort.schema.file.enums import BuiltinOperator
 from tflite_ort.schema.file.errors import MalformedModel
 from tflite_ort.schema.file.flow import Problem, call_problems, called_subgraphs
 from tflite_ort.schema.file.model import (

@@ -2,7 +2,6 @@
 
 ::
 
-    @table
     class Conv2DOptions(Table):
         padding: Padding = enum(0, Padding)
         stride_w: int = scalar(1, INT32)
@@ -22,8 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
-from types import MappingProxyType
-from typing import Any, TypeVar, cast, dataclass_transform
+from typing import Any, TypeVar
 
 from tflite_ort.schema.file.enums import Op
 from tflite_ort.schema.file.fields import (
@@ -50,20 +48,6 @@ from tflite_ort.schema.file.tables import Member, Table
 T = TypeVar("T", bound=Table)
 
 
-@dataclass_transform(frozen_default=True)
-def table(cls: type[T]) -> type[T]:
-    """Makes the declared class a frozen, slotted one whose defaults are the schema's."""
-    fields = {name: vars(cls)[name] for name in vars(cls).get("__annotations__", {})}
-    left_out = {"__dict__", "__weakref__", *fields}
-    namespace = {name: value for name, value in vars(cls).items() if name not in left_out}
-    names = tuple(fields)
-    namespace.update(__slots__=names, __match_args__=names, _fields=MappingProxyType(fields))
-    made = cast("type[T]", type(cls.__name__, cls.__bases__, namespace))
-    made._setters = tuple(vars(made)[name].__set__ for name in names)
-    return made
-
-
-@dataclass_transform(frozen_default=True)
 def options(number: int, *operators: Op, second: bool = False) -> Callable[[type[T]], type[T]]:
     """Makes the declared class a table of operators' options.
 
@@ -74,9 +58,8 @@ def options(number: int, *operators: Op, second: bool = False) -> Callable[[type
     """
 
     def make(cls: type[T]) -> type[T]:
-        made = table(cls)
-        made._member = Member(number, second, operators)
-        return made
+        cls._member = Member(number, second, operators)
+        return cls
 
     return make
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tflite_ort.schema.file.declare import boolean, child, children, scalar, string, table
+from tflite_ort.schema.file.declare import boolean, child, children, scalar, string
 from tflite_ort.schema.file.errors import MalformedModel
 from tflite_ort.schema.file.fields import FLOAT32, INT32
 from tflite_ort.schema.file.file_bytes import Corrupt, File
@@ -20,7 +20,6 @@ NAME = "DETECTOR_METADATA"
 _IDENTIFIER = b"V001"
 
 
-@table
 class FixedAnchor(Table):
     """A box that others are told from, in 0..1 of the picture."""
 
@@ -30,21 +29,18 @@ class FixedAnchor(Table):
     height: float = scalar(3, FLOAT32)
 
 
-@table
 class FixedAnchorsSchema(Table):
     """All anchors, in the order of the boxes."""
 
     anchors: tuple[FixedAnchor, ...] = children(0, FixedAnchor)
 
 
-@table
 class SsdAnchorsOptions(Table):
     """Where the anchors come from."""
 
     fixed_anchors_schema: FixedAnchorsSchema | None = child(0, FixedAnchorsSchema)
 
 
-@table
 class TensorsDecodingOptions(Table):
     """How boxes and scores are decoded."""
 
@@ -62,7 +58,6 @@ class TensorsDecodingOptions(Table):
     sigmoid_score: bool = boolean(11)
 
 
-@table
 class ObjectDetectorOptions(Table):
     """What is said of a detector."""
 

@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.records import record
 from tflite_ort.schema.file.dtypes import Dtypes
-from tflite_ort.schema.file.enums import TensorType
+
+
+class TensorType(IntEnum):
+    """Element type of a tensor as the file numbers it (the C API numbers them differently)."""
+
+    FLOAT32 = 0
+    FLOAT16 = 1
+    INT32 = 2
+    UINT8 = 3
+    INT64 = 4
+    STRING = 5
+    BOOL = 6
+    INT16 = 7
+    COMPLEX64 = 8
+    INT8 = 9
+    FLOAT64 = 10
+    COMPLEX128 = 11
+    UINT64 = 12
+    RESOURCE = 13
+    VARIANT = 14
+    UINT32 = 15
+    UINT16 = 16
+    INT4 = 17
+    BFLOAT16 = 18
+    INT2 = 19
+    UINT4 = 20
+    FLOAT8_E4M3FN = 21
+    FLOAT8_E5M2 = 22
 
 
 @record

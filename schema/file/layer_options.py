@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tflite_ort.schema.file.declare import boolean, enum, options, scalar, vector
+from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.file.enums import (
     ActivationFunctionType,
     CombinerType,
@@ -11,7 +12,6 @@ from tflite_ort.schema.file.enums import (
     LSTMKernelType,
     Op,
     Padding,
-    TensorType,
 )
 from tflite_ort.schema.file.exports import export_classes
 from tflite_ort.schema.file.fields import FLOAT32, INT32

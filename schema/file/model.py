@@ -20,30 +20,23 @@ from tflite_ort.schema.file.declare import (
     operator_code,
     scalar,
     string,
-    table,
     vector,
     view,
 )
-from tflite_ort.schema.file.enums import (
-    BuiltinOperator,
-    CustomOptionsFormat,
-    DimensionType,
-    TensorType,
-)
+from tflite_ort.schema.file.element_types import TensorType
+from tflite_ort.schema.file.enums import BuiltinOperator, CustomOptionsFormat, DimensionType
 from tflite_ort.schema.file.exports import export_classes
 from tflite_ort.schema.file.fields import BOOL, FLOAT32, INT32, INT64, UINT16, UINT32, UINT64, Union
 from tflite_ort.schema.file.tables import Array, Table
 from tflite_ort.schema.file.unions import BuiltinOptions, BuiltinOptions2
 
 
-@table
 class CustomQuantization(Table):
     """Quantisation in a form that only its maker knows."""
 
     custom: Array | None = view(0, align=16)
 
 
-@table
 class BlockwiseQuantization(Table):
     """One scale per `block_size` elements of the last axis; scales are a tensor (an index)."""
 
@@ -52,7 +45,6 @@ class BlockwiseQuantization(Table):
     block_size: int = scalar(2, INT32)
 
 
-@table
 class MultiAxisQuantization(Table):
     """One scale per element (or block) of several axes; scales are a tensor (an index)."""
 
@@ -67,7 +59,6 @@ QuantizationDetails = Union(
 )
 
 
-@table
 class QuantizationParameters(Table):
     """Affine quantisation: real = scale * (stored - zero_point), per tensor or per channel.
 
@@ -98,21 +89,18 @@ class QuantizationParameters(Table):
         return cls(scale=scales, zero_point=np.ascontiguousarray(zeros), quantized_dimension=axis)
 
 
-@table
 class Int32Vector(Table):
     """Segments or indices of a sparse dimension."""
 
     values: Array | None = view(0, INT32)
 
 
-@table
 class Uint16Vector(Table):
     """Segments or indices of a sparse dimension that fit 16 bits."""
 
     values: Array | None = view(0, UINT16, align=4)
 
 
-@table
 class Uint8Vector(Table):
     """Segments or indices of a sparse dimension that fit 8 bits."""
 
@@ -122,7 +110,6 @@ class Uint8Vector(Table):
 SparseIndexVector = Union("SparseIndexVector", (Int32Vector, Uint16Vector, Uint8Vector))
 
 
-@table
 class DimensionMetadata(Table):
     """One dimension of a sparse tensor: dense, or compressed as in CSR."""
 
@@ -132,7 +119,6 @@ class DimensionMetadata(Table):
     array_indices: Int32Vector | Uint16Vector | Uint8Vector | None = one_of((5, SparseIndexVector))
 
 
-@table
 class SparsityParameters(Table):
     """How the dimensions of a sparse constant are ordered, blocked and compressed."""
 
@@ -141,7 +127,6 @@ class SparsityParameters(Table):
     dim_metadata: tuple[DimensionMetadata, ...] = children(2, DimensionMetadata, keep_empty=True)
 
 
-@table
 class VariantSubType(Table):
     """What the elements of a VARIANT tensor are."""
 
@@ -150,7 +135,6 @@ class VariantSubType(Table):
     has_rank: bool = boolean(2)
 
 
-@table
 class Tensor(Table):
     """A tensor of a subgraph.
 
@@ -175,7 +159,6 @@ class Tensor(Table):
     external_buffer: int = scalar(10, UINT32)
 
 
-@table
 class OperatorCode(Table):
     """An operator with its version; operators refer to it by index."""
 
@@ -184,7 +167,6 @@ class OperatorCode(Table):
     version: int = scalar(2, INT32, default=1)
 
 
-@table
 class Operator(Table):
     """One operator of a subgraph.
 
@@ -206,7 +188,6 @@ class Operator(Table):
     debug_metadata_index: int = scalar(13, INT32, default=-1)
 
 
-@table
 class SubGraph(Table):
     """A graph: tensors, and operators in the order in which they run."""
 
@@ -218,21 +199,18 @@ class SubGraph(Table):
     debug_metadata_index: int = scalar(5, INT32, default=-1)
 
 
-@table
 class Buffer(Table):
     """Constant data as uint8 bytes, wherever in the file they stand."""
 
     data: Array | None = view(0, outside=(1, 2), align=16)
 
 
-@table
 class ExternalBufferGroup(Table):
     """A file of external buffers; its name is relative to the model's folder unless absolute."""
 
     name: str = string(0)
 
 
-@table
 class ExternalBuffer(Table):
     """A range of bytes of one of the external files."""
 
@@ -243,7 +221,6 @@ class ExternalBuffer(Table):
     packing: str = string(4)
 
 
-@table
 class Metadata(Table):
     """A named buffer."""
 
@@ -251,7 +228,6 @@ class Metadata(Table):
     buffer: int = scalar(1, UINT32)
 
 
-@table
 class TensorMap(Table):
     """The name that a signature gives to a tensor."""
 
@@ -259,7 +235,6 @@ class TensorMap(Table):
     tensor_index: int = scalar(1, UINT32)
 
 
-@table
 class SignatureDef(Table):
     """A subgraph as a function with named inputs and outputs."""
 
@@ -270,7 +245,6 @@ class SignatureDef(Table):
     subgraph_index: int = scalar(4, UINT32)
 
 
-@table
 class Model(Table):
     """A whole model.
 

@@ -18,7 +18,6 @@ from tflite_ort.schema.file.declare import (
     scalar,
     string,
     strings,
-    table,
     vector,
     view,
 )
@@ -78,7 +77,6 @@ class ScoreTransformationType(IntEnum):
     INVERSE_LOGISTIC = 2
 
 
-@table
 class AssociatedFile(Table):
     """A file packed with the model, such as labels: one a line."""
 
@@ -89,12 +87,10 @@ class AssociatedFile(Table):
     version: str = string(4)
 
 
-@table
 class FeatureProperties(Table):
     """The tensor is a vector of features."""
 
 
-@table
 class ImageSize(Table):
     """In pixels."""
 
@@ -102,7 +98,6 @@ class ImageSize(Table):
     height: int = scalar(1, UINT32)
 
 
-@table
 class ImageProperties(Table):
     """The tensor is a picture."""
 
@@ -110,7 +105,6 @@ class ImageProperties(Table):
     default_size: ImageSize | None = child(1, ImageSize)
 
 
-@table
 class BoundingBoxProperties(Table):
     """The tensor is boxes; `index` is where left, top, right and bottom stand."""
 
@@ -119,7 +113,6 @@ class BoundingBoxProperties(Table):
     coordinate_type: CoordinateType = enum(2, CoordinateType)
 
 
-@table
 class AudioProperties(Table):
     """The tensor is sound."""
 
@@ -127,7 +120,6 @@ class AudioProperties(Table):
     channels: int = scalar(1, UINT32)
 
 
-@table
 class ValueRange(Table):
     """From `min` to `max`, both included."""
 
@@ -141,7 +133,6 @@ ContentProperties = Union(
 )
 
 
-@table
 class Content(Table):
     """What a tensor is of."""
 
@@ -151,7 +142,6 @@ class Content(Table):
     range: ValueRange | None = child(2, ValueRange)
 
 
-@table
 class NormalizationOptions(Table):
     """(value - mean) / std, per channel or for all; of the values before they are quantised."""
 
@@ -159,7 +149,6 @@ class NormalizationOptions(Table):
     std: tuple[float, ...] = vector(1, FLOAT32, default=())
 
 
-@table
 class ScoreCalibrationOptions(Table):
     """Scores are calibrated by the parameters in an associated file."""
 
@@ -167,21 +156,18 @@ class ScoreCalibrationOptions(Table):
     default_score: float = scalar(1, FLOAT32)
 
 
-@table
 class ScoreThresholdingOptions(Table):
     """Results of a lower score are left out."""
 
     global_score_threshold: float = scalar(0, FLOAT32)
 
 
-@table
 class BertTokenizerOptions(Table):
     """Words and their parts."""
 
     vocab_file: tuple[AssociatedFile, ...] = children(0, AssociatedFile)
 
 
-@table
 class SentencePieceTokenizerOptions(Table):
     """Sentence pieces."""
 
@@ -189,7 +175,6 @@ class SentencePieceTokenizerOptions(Table):
     vocab_file: tuple[AssociatedFile, ...] = children(1, AssociatedFile)
 
 
-@table
 class RegexTokenizerOptions(Table):
     """Text cut where an expression matches."""
 
@@ -210,14 +195,12 @@ ProcessUnitOptions = Union(
 )
 
 
-@table
 class ProcessUnit(Table):
     """One step before or after the model."""
 
     options: Table | None = one_of((1, ProcessUnitOptions))
 
 
-@table
 class Stats(Table):
     """The least and the largest value, per channel or of all."""
 
@@ -225,7 +208,6 @@ class Stats(Table):
     min: tuple[float, ...] = vector(1, FLOAT32, default=())
 
 
-@table
 class TensorMetadata(Table):
     """An input or output."""
 
@@ -238,7 +220,6 @@ class TensorMetadata(Table):
     associated_files: tuple[AssociatedFile, ...] = children(6, AssociatedFile)
 
 
-@table
 class TensorGroup(Table):
     """Tensors that belong together."""
 
@@ -246,7 +227,6 @@ class TensorGroup(Table):
     tensor_names: tuple[str, ...] = strings(1)
 
 
-@table
 class CustomMetadata(Table):
     """Named bytes."""
 
@@ -254,7 +234,6 @@ class CustomMetadata(Table):
     data: Array | None = view(1, UINT8, align=16)
 
 
-@table
 class SubGraphMetadata(Table):
     """A subgraph; inputs and outputs in its order."""
 
@@ -270,7 +249,6 @@ class SubGraphMetadata(Table):
     custom_metadata: tuple[CustomMetadata, ...] = children(9, CustomMetadata)
 
 
-@table
 class ModelMetadata(Table):
     """A model."""
 

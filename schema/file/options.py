@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tflite_ort.schema.file.declare import boolean, enum, options, scalar, string, vector
-from tflite_ort.schema.file.enums import ActivationFunctionType, MirrorPadMode, Op, TensorType
+from tflite_ort.schema.file.element_types import TensorType
+from tflite_ort.schema.file.enums import ActivationFunctionType, MirrorPadMode, Op
 from tflite_ort.schema.file.exports import export_classes
 from tflite_ort.schema.file.fields import FLOAT32, INT32, INT64, UINT32
 from tflite_ort.schema.file.tables import Table

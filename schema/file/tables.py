@@ -6,18 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast, dataclass_transform
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.optional import late
 from tflite_ort.records import record
-from tflite_ort.schema.file.enums import Op
 from tflite_ort.schema.file.fields import Field, Local
 
 if TYPE_CHECKING:
     import dataclasses
+
+    from tflite_ort.schema.file.enums import Op
 else:
     dataclasses = late("dataclasses")
 
@@ -47,7 +48,22 @@ class _DataclassFields:
         return fields
 
 
-class Table:
+@dataclass_transform(frozen_default=True)
+class _Declared(type):
+    """Makes of what a class declares a table with slots, whose defaults are the schema's."""
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _Declared:
+        if not bases:
+            return super().__new__(mcs, name, bases, namespace)
+        names = tuple(namespace.get("__annotations__", ()))
+        fields = MappingProxyType({each: namespace.pop(each) for each in names})
+        namespace.update(__slots__=names, __match_args__=names, _fields=fields)
+        made: Any = super().__new__(mcs, name, bases, namespace)
+        made._setters = tuple([vars(made)[each].__set__ for each in names])
+        return cast("_Declared", made)
+
+
+class Table(metaclass=_Declared):
     """Base of all tables: compares arrays by type, shape and bytes."""
 
     __slots__ = ()

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.records import record
-from tflite_ort.schema.file.enums import ActivationFunctionType, TensorType
+from tflite_ort.schema.file.element_types import TensorType
+from tflite_ort.schema.file.enums import ActivationFunctionType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.values.view import OperatorView, Specialized, TensorView
 

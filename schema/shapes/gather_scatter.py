@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import (
     Shape,

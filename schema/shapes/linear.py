@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import (
     Shapes,

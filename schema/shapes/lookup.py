@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.file.enums import LSHProjectionType, TensorType
+from tflite_ort.schema.file.enums import LSHProjectionType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.layer_options import LSHProjectionOptions
 from tflite_ort.schema.shapes.registry import Shape, Shapes, rule

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.file.enums import LSTMKernelType, TensorType
+from tflite_ort.schema.file.enums import LSTMKernelType
 from tflite_ort.schema.shapes.registry import Shapes, rule
 from tflite_ort.schema.values.lstm import (
     BASIC_LSTM_INPUTS,

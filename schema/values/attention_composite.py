@@ -17,7 +17,8 @@ import numpy.typing as npt
 from tflite_ort.optional import late
 from tflite_ort.records import replace
 from tflite_ort.schema.file.budgets import Meter
-from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
+from tflite_ort.schema.file.element_types import TensorType
+from tflite_ort.schema.file.enums import BuiltinOperator
 from tflite_ort.schema.file.flow import inlined_subgraph
 from tflite_ort.schema.file.layer_options import BatchMatMulOptions, SoftmaxOptions
 from tflite_ort.schema.file.model import Buffer, Model, Operator, OperatorCode, SubGraph, Tensor

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tflite_ort.records import field, record, replace
-from tflite_ort.schema.file.element_types import named_types
-from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.element_types import TensorType, named_types
 from tflite_ort.schema.file.errors import ModelError, Untranslatable
 from tflite_ort.schema.values.view import OperatorView
 

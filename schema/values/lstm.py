@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from tflite_ort.records import replace
-from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.values.view import OperatorView
 
 GATES = ("input", "forget", "cell", "output")

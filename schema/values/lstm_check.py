@@ -7,7 +7,7 @@ from math import inf, log2, prod
 from typing import Any
 
 from tflite_ort.records import record
-from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES, LstmKind
 from tflite_ort.schema.values.sizes import Shape

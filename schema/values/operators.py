@@ -21,9 +21,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from tflite_ort.schema.file.element_types import named_types
+from tflite_ort.schema.file.element_types import TensorType, named_types
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.inputs import Inputs
 from tflite_ort.schema.values.lstm import BIDIRECTIONAL_LSTM_INPUTS, LSTM_INPUTS

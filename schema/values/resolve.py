@@ -11,8 +11,8 @@ import numpy as np
 from tflite_ort.optional import late
 from tflite_ort.records import replace
 from tflite_ort.schema.file.budgets import Meter
-from tflite_ort.schema.file.element_types import ELEMENT_TYPES, NUMPY_DTYPE, PACKED_BITS
-from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
+from tflite_ort.schema.file.element_types import ELEMENT_TYPES, NUMPY_DTYPE, PACKED_BITS, TensorType
+from tflite_ort.schema.file.enums import BuiltinOperator
 from tflite_ort.schema.file.errors import MalformedModel
 from tflite_ort.schema.file.external import ExternalData
 from tflite_ort.schema.file.model import (

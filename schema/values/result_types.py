@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.operators import data_input
 from tflite_ort.schema.values.view import OperatorView

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.schema.file.element_types import ELEMENT_TYPES
-from tflite_ort.schema.file.enums import ActivationFunctionType, Padding, TensorType
+from tflite_ort.schema.file.element_types import ELEMENT_TYPES, TensorType
+from tflite_ort.schema.file.enums import ActivationFunctionType, Padding
 from tflite_ort.schema.file.errors import MalformedModel, ModelError
 from tflite_ort.schema.file.layer_options import FakeQuantOptions, ResizeNearestNeighborOptions
 from tflite_ort.schema.values.sizes import is_known, unknown_size

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from tflite_ort.optional import late
 from tflite_ort.records import field, record
-from tflite_ort.schema.file.element_types import CODES, NUMPY_DTYPE
-from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
+from tflite_ort.schema.file.element_types import CODES, NUMPY_DTYPE, TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.sizes import UnknownSize
 
 if TYPE_CHECKING:
+    from tflite_ort.schema.file.enums import BuiltinOperator
     from tflite_ort.schema.values import semantics
 else:
     semantics = late("tflite_ort.schema.values.semantics")

@@ -84,10 +84,16 @@ def with_row(monkeypatch: pytest.MonkeyPatch, row: ProviderTraits) -> None:
 
 
 def test_a_new_row_keeps_operators_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_row(monkeypatch, ProviderTraits(wrong=(WrongResult("of a test", frozenset({Op.MUL})),)))
+    with_row(monkeypatch, ProviderTraits(wrong=(WrongResult("of a test", frozenset({"MUL"})),)))
     rows = allocated(chain(), providers=[CPU]).delegation()
     assert [row.runs_on for row in rows] == ["ort", "numpy", "ort"]
     assert rows[1].reason == f"wrong in {CPU}: of a test"
+
+
+def test_what_is_wrong_names_operators_that_there_are() -> None:
+    rows = [*(row.wrong for row in TRAITS.values()), *WRONG_BEFORE.values()]
+    names = {name for row in rows for wrong in row for name in wrong.ops}
+    assert names and names <= set(Op.__members__)
 
 
 def test_a_wrong_result_of_all_operators(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +109,7 @@ def test_a_wrong_result_of_all_operators(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_earlier_releases_compute_wrongly_on_every_provider(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(WRONG_BEFORE, (1, 99), (WrongResult("later", frozenset({Op.MUL})),))  # type: ignore[arg-type]
+    monkeypatch.setitem(WRONG_BEFORE, (1, 99), (WrongResult("later", frozenset({"MUL"})),))  # type: ignore[arg-type]
     rows = allocated(chain(), providers=[CPU]).delegation()
     assert rows[1].reason == f"wrong in ONNX Runtime {session.ORT_VERSION}: later"
     monkeypatch.setattr(delegates, "ORT_RELEASE", (1, 99))
