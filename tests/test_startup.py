@@ -71,7 +71,27 @@ def test_a_hit_imports_nothing_that_makes_graphs(tmp_path: Path) -> None:
     modules = imported(code)
     made = ("tflite_ort.opmap", "tflite_ort.fallback_kernels", "tflite_ort.specialize")
     assert not {m for m in modules if m.startswith(made)}
-    assert not modules & {"dataclasses", "tflite_ort.plan.partition", "tflite_ort.schema.file.read"}
+    late = ("plan.partition", "schema.file.read", "schema.file.enums")
+    assert not modules & {"dataclasses", *(f"tflite_ort.{name}" for name in late)}
+
+
+def at_home(home: Path, **environment: str) -> list[str]:
+    """The files in the folder of a new user who has loaded and run a model."""
+    code = (
+        f"from tflite_ort import Interpreter\ni = Interpreter({str(digits_model('float32'))!r})\n"
+        "i.allocate_tensors(); i.invoke()"
+    )
+    caches = home / "caches"
+    caches.mkdir(parents=True)
+    user = {"HOME": str(home), "XDG_CACHE_HOME": str(caches), "PATH": os.environ["PATH"]}
+    subprocess.run([sys.executable, "-c", code], env={**user, **environment}, check=True)
+    return [path.name for path in home.rglob("*") if path.is_file()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it keeps them in other folders")
+def test_onnx_runtime_notes_and_sends_nothing_unless_asked_to(tmp_path: Path) -> None:
+    assert at_home(tmp_path / "none") == []
+    assert at_home(tmp_path / "asked", ORT_DISABLE_TELEMETRY="0") != []
 
 
 @pytest.mark.parametrize("argument", ["--version", "--help"])
