@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.opmap import Lowered, lower
+from tflite_ort.optional import late
 from tflite_ort.plan.assignment import Assignment, assign, assigned
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.custom_checks import check_step, checked_operators, with_checked_results
 from tflite_ort.plan.device_memory import with_places
-from tflite_ort.plan.failures import explanation
 from tflite_ort.plan.memory import Memory, allocated
 from tflite_ort.plan.partition import NUMPY, Partition, partitions, unread
 from tflite_ort.plan.placements import Placement
@@ -35,6 +35,9 @@ from tflite_ort.versioning.registry import Registry
 
 if TYPE_CHECKING:
     from tflite_ort.fallback_kernels.control_flow import Call
+    from tflite_ort.plan import failures
+else:
+    failures = late("tflite_ort.plan.failures")
 
 Array = npt.NDArray[Any]
 
@@ -224,7 +227,7 @@ class _Steps:
             step = self._session_step(part, lowered, delegate)
         except DelegateError as error:
             return PartitionFailure(part, error, self.context.unusable)
-        explain = partial(explanation, part=part, memory=self.memory, context=self.context)
+        explain = partial(failures.explanation, part=part, memory=self.memory, context=self.context)
         self.runs.append(explained(step.run, explain))
         self.providers.update(step.providers)
         self.seconds[0] += translated - started

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Target
 from tflite_ort.optional import late
-from tflite_ort.plan.recording import Recorder
 from tflite_ort.plan.stored import StoredScopes, Surroundings
 from tflite_ort.providers.delegates import Delegate, named
 from tflite_ort.providers.processor import blocked_channels
@@ -22,6 +21,7 @@ from tflite_ort.tuning.costs import modelled_chooser
 
 if TYPE_CHECKING:
     from tflite_ort.plan import profiling
+    from tflite_ort.plan.recording import Recorder
     from tflite_ort.tuning.tuner import Tuner
 else:
     profiling = late("tflite_ort.plan.profiling")

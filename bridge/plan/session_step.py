@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from tflite_ort.plan.in_place import Pairs, in_place_pairs, share
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition
 from tflite_ort.plan.parts import Wholes, take_wholes
-from tflite_ort.plan.recording import Recorder
 from tflite_ort.plan.refusals import LeftToTheCPU
 from tflite_ort.plan.second_thread import saves_time
 from tflite_ort.plan.stored import SessionStep
@@ -31,6 +30,9 @@ from tflite_ort.providers.traits import traits_of
 from tflite_ort.records import replace
 from tflite_ort.schema import DelegateError, TensorView
 from tflite_ort.schema.values.sizes import known_product
+
+if TYPE_CHECKING:
+    from tflite_ort.plan.recording import Recorder
 
 Array = npt.NDArray[Any]
 _NO_TENSORS: list[BoundaryTensor] = []

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.idioms.indices import failing
+from tflite_ort.optional import late
 from tflite_ort.schema import Op, OperatorView, TensorType, Untranslatable
-from tflite_ort.schema.arithmetic.function_table import (
-    int16_table,
-    interpolated,
-    tabulated_function,
-)
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.semantics import quantized_range
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.arithmetic import function_table
+else:
+    function_table = late("tflite_ort.schema.arithmetic.function_table")
 
 Array = npt.NDArray[Any]
 
@@ -64,9 +65,9 @@ def by_tabulated_code(op: OperatorView[Any], g: Graph) -> bool:
     given, made = input.quantization, output.quantization
     if given is None or made is None or given.scalar_zero_point or made.scalar_zero_point:
         raise Untranslatable("INT16 without a scale, or with a zero point")
-    function = tabulated_function(op, np.float32(made.scalar_scale), 0)
-    points = int16_table(function, given.scalar_scale, made.scalar_scale)
-    results = interpolated(every_code(TensorType.INT16), points)
+    function = function_table.tabulated_function(op, np.float32(made.scalar_scale), 0)
+    points = function_table.int16_table(function, given.scalar_scale, made.scalar_scale)
+    results = function_table.interpolated(every_code(TensorType.INT16), points)
     if op.op is Op.RSQRT:
         by_code(op, g, results, partial(_failing_below_0, g))
     else:

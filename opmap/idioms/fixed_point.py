@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.graph.constants import carried_type
+from tflite_ort.optional import late
 from tflite_ort.schema import TensorView, Untranslatable
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
-from tflite_ort.schema.arithmetic.progressions import Progression
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.arithmetic import progressions
+    from tflite_ort.schema.arithmetic.progressions import Progression
+else:
+    progressions = late("tflite_ort.schema.arithmetic.progressions")
 
 Array = npt.NDArray[Any]
 
@@ -174,7 +180,7 @@ def _edges(shift: int, bits: int) -> Progression:
     """The products at which the result goes from k to k + 1, of the results from 0 up that have so
     many bits; for a shift of at most 0."""
     count = min(2**bits, 2 ** max(32 + shift, 0))
-    return Progression(((1 << -shift) - (shift < 0)) << 30, 1 << (31 - shift), count)
+    return progressions.Progression(((1 << -shift) - (shift < 0)) << 30, 1 << (31 - shift), count)
 
 
 def shifted_right(g: Graph, value: ir.Value, by: Array) -> ir.Value:

@@ -8,7 +8,7 @@ windows of one cell, see `rounds_cells`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,16 +24,17 @@ from tflite_ort.opmap.idioms.hybrid import (
     quantized_row,
     rounded,
 )
-from tflite_ort.opmap.idioms.hybrid_products import (
-    WeightMatrix,
-    keeps_exact_codes,
-    product_of_codes,
-    sum_of_products,
-)
 from tflite_ort.opmap.idioms.windows import WindowAxis
+from tflite_ort.optional import late
 from tflite_ort.records import record
 from tflite_ort.schema import Conv2DOptions, Op, OperatorView, TensorType
 from tflite_ort.schema.values.sizes import is_known
+
+if TYPE_CHECKING:
+    from tflite_ort.opmap.idioms import hybrid_products
+    from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix
+else:
+    hybrid_products = late("tflite_ort.opmap.idioms.hybrid_products")
 
 Cells = npt.NDArray[np.int32]
 View = OperatorView[Conv2DOptions]
@@ -128,7 +129,7 @@ def rounded_convolution(
     bias = accumulator_bias(g, input, op["filter"], op.get("bias"))
     if rounding is Rounding.XNNPACK and rounds_cells(op):
         terms = [(_cells(op, g), matrix)]
-        result = sum_of_products(g, terms, rounding=rounding, added=bias)
+        result = hybrid_products.sum_of_products(g, terms, rounding=rounding, added=bias)
     elif rows.images == 1 and rounding in (None, Rounding.XNNPACK):
         result = _product_of_image(op, g, rows, matrix, bias)
     else:
@@ -161,10 +162,14 @@ def _filter_matrix(
     plain = input.type is TensorType.FLOAT32 and g.target.hybrid != "float"
     if not plain or windows is None or not is_known(*input.shape) or 0 in input.shape:
         return None
-    matrix = WeightMatrix.of_codes(filter)
-    if matrix is None or input.shape[3] != filter.shape[3] or not keeps_exact_codes(g, matrix):
+    matrix = hybrid_products.WeightMatrix.of_codes(filter)
+    if (
+        matrix is None
+        or input.shape[3] != filter.shape[3]
+        or not hybrid_products.keeps_exact_codes(g, matrix)
+    ):
         return None
-    matrix = WeightMatrix(matrix.codes.reshape(len(matrix.codes), -1), matrix.scale)
+    matrix = hybrid_products.WeightMatrix(matrix.codes.reshape(len(matrix.codes), -1), matrix.scale)
     count = input.shape[0] * windows[0].count * windows[1].count
     few = count * filter.shape[1] * filter.shape[2] <= _MOST_PLACES
     return matrix if few and _is_enough(count, *matrix.codes.shape) else None
@@ -214,5 +219,7 @@ def _product_of_images(
     depth = matrix.codes.shape[1]
     windows = rows.collected(g, g.reshape(found.codes, (-1, channels)), depth)
     windows = g.reshape(windows, (rows.images, -1, depth))
-    result = product_of_codes(g, Codes(windows, found.zero_point, found.scale, True), matrix)
+    result = hybrid_products.product_of_codes(
+        g, Codes(windows, found.zero_point, found.scale, True), matrix
+    )
     return g.reshape(result, (-1, len(matrix.codes)))
