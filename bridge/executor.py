@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -186,7 +187,8 @@ class SubgraphExecutor:
             if entry.whole is None:
                 return self._new_plan(entry.scopes())
             around = Surroundings(self._shared.providers, self._shared.num_threads)
-            explain = partial(self._explain, entry)
+            # Not `self`, which holds the plan: what is dropped is to be freed at once.
+            explain = partial(SubgraphExecutor._explain, weakref.proxy(self), entry)
             state = self._shared.state
             plan = whole_plan(
                 *(entry.whole, entry.graph, state, self.subgraph),

@@ -106,7 +106,7 @@ class OpenedModel:
     """
 
     def __init__(self, read: Callable[[], Model], face: Face | None = None) -> None:
-        self._read, self._face = read, face
+        self._whole, self._face = _Whole(read), face
         self._known: dict[int, DeclaredSubgraph] = {}
         if face is not None:
             self.show(face)
@@ -117,13 +117,13 @@ class OpenedModel:
 
     def show(self, face: Face) -> None:
         """Use what a stored plan says of another subgraph."""
-        tensors = _Tensors(face, lambda: self.model.subgraphs[face.subgraph].tensors)
+        tensors = _Tensors(face, self._whole)
         self._known[face.subgraph] = _Known(tensors, face.inputs, face.outputs)
 
-    @cached_property
+    @property
     def model(self) -> Model:
         """All of it."""
-        return self._read()
+        return self._whole.model
 
     @property
     def subgraph_count(self) -> int:
@@ -146,6 +146,18 @@ class OpenedModel:
         return model_tables.stored_data(self.model, tensor) if tensor.buffer else None
 
 
+class _Whole:
+    """A model that is read when it is first asked for. What is known of it refers to this, not to
+    the `OpenedModel`, which is freed at once when it is dropped."""
+
+    def __init__(self, read: Callable[[], Model]) -> None:
+        self._read = read
+
+    @cached_property
+    def model(self) -> Model:
+        return self._read()
+
+
 @record
 class _Known:
     tensors: Sequence[Tensor]
@@ -156,8 +168,8 @@ class _Known:
 class _Tensors(Sequence["Tensor"]):
     """The tensors of a subgraph, read from the file where one is asked for that is not known."""
 
-    def __init__(self, face: Face, rest: Callable[[], Sequence[Tensor]]) -> None:
-        self._face, self._rest = face, rest
+    def __init__(self, face: Face, whole: _Whole) -> None:
+        self._face, self._whole = face, whole
 
     def __len__(self) -> int:
         return self._face.count
@@ -168,4 +180,6 @@ class _Tensors(Sequence["Tensor"]):
     def __getitem__(self, index: slice) -> Sequence[Tensor]: ...
     def __getitem__(self, index: Any) -> Any:
         known = self._face.tensors.get(index) if isinstance(index, int) else None
-        return self._rest()[index] if known is None else _declared(known)
+        if known is not None:
+            return _declared(known)
+        return self._whole.model.subgraphs[self._face.subgraph].tensors[index]

@@ -188,12 +188,12 @@ def _file_at(path: str | os.PathLike[str]) -> ModelFile:
         content = None if status is None else _CONTENTS.get(_settled(status))
         if content is None:
             content, status = content_and_status(name)
+            if status is not None and (settled := _settled(status)):
+                _CONTENTS[settled] = content
     except OSError as error:
         raise UnreadableModel(f"Could not open '{path}': {error.strerror or error}") from error
     except ValueError as error:  # a name with a zero byte
         raise UnreadableModel(f"Could not open {str(path)!r}: {error}") from error
-    if status is not None and (settled := _settled(status)):
-        _CONTENTS[settled] = content
     return ModelFile(content, os.path.dirname(os.path.abspath(name)), status)
 
 

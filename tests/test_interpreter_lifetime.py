@@ -10,6 +10,7 @@ import pickle
 import statistics
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,6 +29,8 @@ from tflite_ort import (
     Registration,
     StateError,
 )
+from tflite_ort.command.demo import digits_model
+from tflite_ort.plan.stored import StoredPlan
 from tflite_ort.schema import FullyConnectedOptions, Op
 
 Array = npt.NDArray[Any]
@@ -213,6 +216,27 @@ def test_a_closed_interpreter_refuses_every_call() -> None:
 
 
 # Memory -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_what_is_dropped_is_freed_at_once(tmp_path: Path, *, is_cached: bool) -> None:
+    def use(*, is_hit: bool) -> weakref.ref[object]:
+        interpreter = Interpreter(digits_model("float32"), cache=tmp_path if is_cached else False)
+        interpreter.allocate_tensors()
+        interpreter.invoke()
+        interpreter.get_tensor_details()
+        plan = interpreter._subgraph(0).executor.plan
+        assert isinstance(plan, StoredPlan) == (is_hit and is_cached)
+        assert plan is not None
+        return weakref.ref(plan.run)
+
+    gc.collect()
+    gc.disable()
+    try:
+        for is_hit in (False, True):
+            assert use(is_hit=is_hit)() is None
+    finally:
+        gc.enable()
 
 
 def resident() -> int:
