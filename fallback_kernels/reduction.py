@@ -134,6 +134,8 @@ def _extremum(
         raise KernelError(f"{op.name} needs the same scale and zero point on both sides")
     axes = normalized_axes(inputs[1], inputs[0].ndim)
     keep, dtype = op.options.keep_dims, inputs[0].dtype
+    if dtype == np.bool_:
+        return _of_truths(op, inputs, np.any if lowest else np.all)
     if inputs[0].size:
         return np.asarray(reduce(inputs[0], axis=axes, keepdims=keep))
     limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)

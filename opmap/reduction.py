@@ -9,10 +9,9 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.combining import combined_axis
-from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, counted_axes
+from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, distinct_axes, times_named
 from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred, sums_are_whole
 from tflite_ort.opmap.idioms.fixed_point import rescaled_by
-from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.movement import integers, narrowed, same_order, widened
 from tflite_ort.opmap.idioms.window_reduction import windows_reduced
 from tflite_ort.opmap.registry import translator
@@ -64,7 +63,8 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
         _exact_mean(op, g, layout)
         return
     if layout is Layout.FIRST and _axes(op) == tuple(range(1, input.rank - 1)):
-        pooled = g.op("GlobalAveragePool", g.read(input, layout=layout))
+        value = g.read(input, layout=layout)
+        pooled = _of_some(op, g, g.op("GlobalAveragePool", value), value)
         if g.target.cpu_kernels and input.is_quantized and input.rank == 4:
             # It cancels the one by which ONNX Runtime has codes channels-last.
             pooled = g.op("Transpose", pooled, perm=Layout.FIRST.inverse(4))
@@ -88,6 +88,16 @@ def _reduce_reals(op: OperatorView[ReducerOptions], g: Graph, name: str, layout:
     if ratio != 1:
         units = g.op("Mul", units, g.constant(ratio))
     _write(op, g, g.quantize_units(units, output), layout, Domain.STORED)
+
+
+def _of_some(op: OperatorView[Any], g: Graph, mean: ir.Value, value: ir.Value) -> ir.Value:
+    """A mean of floats, NaN if `value` turns out to have no elements: ReduceMean gives 0."""
+    input, output = op["input"], op.output
+    sizes = [input.shape[axis] for axis in _axes(op)] if op["axes"].is_constant else input.shape
+    if is_known(*sizes) or output.is_quantized:
+        return mean
+    count = g.cast(g.op("Size", value), ir.DataType.FLOAT)
+    return g.op("Add", mean, g.op("Div", g.constant(0, np.float32), count))
 
 
 def _takes_exact_mean(op: OperatorView[ReducerOptions], g: Graph) -> bool:
@@ -254,12 +264,13 @@ def _of_truths(op: OperatorView[ReducerOptions], g: Graph, name: str) -> None:
     if op["input"].type is not TensorType.BOOL:
         raise Untranslatable(f"{op['input'].type.name} elements")
     layout = _layout(op, g)
-    if g.opset >= _TRUTHS_SINCE:
+    if g.opset >= _TRUTHS_SINCE and is_known(*op["input"].shape):
         _reduce(op, g, name, layout, Domain.REAL)
         return
+    # Of no truths ONNX Runtime's ReduceMax fails; of no numbers it is the lowest one.
     numbers = g.cast(g.read(op["input"], layout=layout), ir.DataType.INT32)
-    found = g.cast(_reduced(op, g, name, numbers, layout), ir.DataType.BOOL)
-    _write(op, g, found, layout, Domain.REAL)
+    most = _reduced(op, g, name, numbers, layout)
+    _write(op, g, g.op("Greater", most, g.constant(0, np.int32)), layout, Domain.REAL)
 
 
 @translator(Op.CUMSUM, versions=(1, 1))
@@ -363,7 +374,8 @@ def _reduced(
     _check_filled(op)
     keep = op.options.keep_dims or op["axes"].is_constant
     axes = _reduced_axes(op, g, layout)
-    return g.op(name, value, axes, keepdims=int(keep), noop_with_empty_axes=1)
+    reduced = g.op(name, value, axes, keepdims=int(keep), noop_with_empty_axes=1)
+    return _of_some(op, g, reduced, value) if name == "ReduceMean" else reduced
 
 
 def _reduced_axes(op: OperatorView[ReducerOptions], g: Graph, layout: Layout) -> ir.Value:
@@ -375,20 +387,7 @@ def _reduced_axes(op: OperatorView[ReducerOptions], g: Graph, layout: Layout) ->
     if axes.is_constant or not rank:
         known = _axes(op) if rank else ()
         return g.ints([layout.axis(axis, rank) for axis in known])
-    value = counted_axes(g, axes, rank)
-    if prod(axes.shape) == 1:
-        return value
-    times = g.cast(_times(g, value, rank), ir.DataType.INT32)
-    most = g.op("ReduceMax", times, keepdims=0)
-    return failing(g, value, g.op("Greater", most, g.constant(1, np.int32)))
-
-
-def _times(g: Graph, axes: ir.Value, rank: int) -> ir.Value:
-    """How often `axes` has every one of `rank` axes."""
-    column = g.op("Unsqueeze", axes, g.ints([1]))
-    chosen = g.op("Equal", column, g.ints(np.arange(rank)))
-    counted = g.cast(chosen, ir.DataType.INT64)
-    return g.op("ReduceSum", counted, g.ints([0]), keepdims=0)
+    return distinct_axes(g, axes, rank)
 
 
 def _chained(
@@ -414,7 +413,7 @@ def _chained_along(
     _check_filled(op)
     shape, zero, one = op["input"].shape, g.ints(0), g.ints(1)
     axes = _reduced_axes(op, g, layout)
-    chosen = g.op("Greater", _times(g, axes, len(shape)), zero)
+    chosen = g.op("Greater", times_named(g, axes, len(shape)), zero)
     for axis, size in enumerate(shape):
         whole = combined_axis(g, name, op["input"].type, value, axis, size)
         value = g.op("Where", g.op("Gather", chosen, g.ints(axis)), whole, value)

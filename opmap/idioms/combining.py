@@ -5,10 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+import numpy as np
+
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.schema import TensorType
+from tflite_ort.schema.values.sizes import is_known
 
 Pair = Callable[[ir.Value, ir.Value], ir.Value]
+
+_LIMITS = np.iinfo(np.int64)
 
 
 def pairing(g: Graph, name: str, type: TensorType) -> Pair:
@@ -25,6 +30,9 @@ def combined_axis(
     TopK: ONNX Runtime's ReduceMax and ReduceMin are wrong beyond 32 bits."""
     if type is TensorType.INT64 and name in ("Max", "Min"):
         first, largest = g.ints([1]), int(name == "Max")
+        if not is_known(size):  # TopK fails without elements
+            worst = g.ints(_LIMITS.min if largest else _LIMITS.max)
+            value = g.op("Pad", value, g.ints([0, 1]), worst, g.ints([axis]))
         return g.op_multi("TopK", value, first, outputs=2, axis=axis, largest=largest)[0]
     return combined(g, pairing(g, name, type), value, axis, size, (1, size, 1, 1))
 

@@ -34,6 +34,23 @@ def neighbouring_axes(g: Graph, axes: TensorView, rank: int) -> ir.Value:
     return failing(g, value, g.cast(steps, ir.DataType.BOOL))
 
 
+def distinct_axes(g: Graph, axes: TensorView, rank: int) -> ir.Value:
+    """`counted_axes`; the graph fails if two are equal."""
+    value = counted_axes(g, axes, rank)
+    if prod(axes.shape) == 1:
+        return value
+    times = g.cast(times_named(g, value, rank), ir.DataType.INT32)
+    most = g.op("ReduceMax", times, keepdims=0)
+    return failing(g, value, g.op("Greater", most, g.constant(1, np.int32)))
+
+
+def times_named(g: Graph, axes: ir.Value, rank: int) -> ir.Value:
+    """How often `axes` has every one of `rank` axes."""
+    column = g.op("Unsqueeze", axes, g.ints([1]))
+    chosen = g.op("Equal", column, g.ints(np.arange(rank)))
+    return g.op("ReduceSum", g.cast(chosen, ir.DataType.INT64), g.ints([0]), keepdims=0)
+
+
 @record
 class ComputedAxis:
     """One computed axis of `shape`. With the axes before it and after it joined, it is axis 1 of 3.
