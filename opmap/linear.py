@@ -9,6 +9,7 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.choices import build_chosen
+from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.graph.float_activation import activated
 from tflite_ort.opmap.graph.rows import has_rows
 from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias, check_types
@@ -188,7 +189,10 @@ def _product(op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value) 
     filter, repeated = symmetric(g, filter, may_repeat=True)
     rows = with_repeated(g, rows, repeated)
     if not filter.is_constant:
-        return g.op("Gemm", rows, g.read(filter), bias, transB=1)
+        columns = g.read(filter)
+        if filter.is_quantized and not is_known(filter.shape[-1]):
+            columns = g.apart(columns)  # QGemm of nothing leaves memory as it was
+        return g.op("Gemm", rows, columns, bias, transB=1)
     count = math.prod(input.shape) // filter.shape[1] if is_known(*input.shape) else 0
     packed = filter.type is TensorType.INT4 and not input.is_quantized
     if packed and not unpacks_4_bits(g, filter, count):
@@ -205,17 +209,19 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], g: Graph) -> None:
     """MatMul after the transpositions asked for; an int32 result is that of the bare codes."""
     x, y, options = op["x"], op["y"], op.options
     check_types(x, y)
+    depth = x.shape[-2 if options.adj_x else -1]
+    factors = (x, options.adj_x), (y, options.adj_y)
     if op.output.type is TensorType.INT32:
         codes = (
-            _transposed(g, g.read(tensor, domain=Domain.FILE), tensor, adjoint)
-            for tensor, adjoint in ((x, options.adj_x), (y, options.adj_y))
+            _transposed(g, g.read(each, domain=Domain.FILE), each, adjoint)
+            for each, adjoint in factors
         )
-        g.write(op.output, g.op("MatMulInteger", *codes), domain=Domain.STORED)
+        sums = g.op("MatMulInteger", *codes)
+        nothing = g.constant(0, np.int32)
+        g.write(op.output, _of_some(g, depth, sums, nothing), domain=Domain.STORED)
         return
-    depth = x.shape[-2 if options.adj_x else -1]
     exact = ExactProduct.of(g, x, y, op.output, depth) if is_known(depth) else None
     if exact is not None:
-        factors = (x, options.adj_x), (y, options.adj_y)
         steps = (_transposed(g, g.read_steps(each), each, adjoint) for each, adjoint in factors)
         g.write(op.output, exact.codes(g, *steps), domain=Domain.STORED)
         return
@@ -229,6 +235,18 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], g: Graph) -> None:
     else:
         right = _transposed(g, g.read(y), y, options.adj_y)
     g.write(op.output, g.op("MatMul", left, right))
+    if not is_known(depth) and carried_type(op.output) is TensorType.UINT8:
+        stored = g.read(op.output, domain=Domain.STORED)
+        some = _of_some(g, depth, stored, g.zero_code(op.output))
+        g.write(op.output, some, domain=Domain.STORED)
+
+
+def _of_some(g: Graph, depth: int, sums: ir.Value, nothing: ir.Value) -> ir.Value:
+    """Sums of `depth` products of codes, or `nothing`: of no products ONNX Runtime leaves memory
+    as it was."""
+    if is_known(depth):
+        return sums
+    return g.op("Where", g.op("Greater", g.size(depth), g.ints(0)), sums, nothing)
 
 
 def _coded_batch(op: OperatorView[BatchMatMulOptions], g: Graph) -> bool:

@@ -11,7 +11,7 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.schema import OperatorView, SoftmaxOptions, TensorType, Untranslatable
 from tflite_ort.schema.arithmetic.softmax_tables import softmax_powers, softmax_reciprocals
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known
 
 _POWER_BITS = 15
 _BYTES = frozenset({TensorType.INT8, TensorType.UINT8})
@@ -75,6 +75,7 @@ def _powers(op: OperatorView[SoftmaxOptions], g: Graph, scale: float) -> ir.Valu
 
 def _to_power_of_two(g: Graph, total: ir.Value, count: int) -> ir.Value:
     """The 2**-n that scales the sum of `count` powers to below 2**15."""
+    count = count if is_known(count) else LARGEST_SIZE
     most = max((count << _POWER_BITS).bit_length() - _POWER_BITS, 1)
     limits = g.constant(2.0 ** np.arange(_POWER_BITS, _POWER_BITS + most))
     reached = g.cast(g.op("GreaterOrEqual", total, limits), ir.DataType.INT32)

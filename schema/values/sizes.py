@@ -48,6 +48,7 @@ class UnknownSize:
     __lt__ = __le__ = __gt__ = __ge__ = _refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
     __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = _refuse
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = bit_length = _refuse
     __divmod__ = __rdivmod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = _refuse
     __int__ = __index__ = __float__ = __bool__ = __hash__ = _refuse
 
