@@ -28,6 +28,7 @@ View = OperatorView[Any]
 _T = TensorType
 _FLOATS = frozenset({_T.FLOAT32, _T.FLOAT64, _T.FLOAT16, _T.BFLOAT16})
 _SMALL = frozenset(PACKED_BITS)
+_AT_A_TIME = 1 << 16  # numbers that are cast, which stay in the processor's cache
 _REQUANTIZED = {
     _T.UINT8: (_T.UINT8, _T.INT8, _T.INT16),
     _T.INT8: (_T.UINT8, _T.INT8, _T.INT16),
@@ -132,14 +133,22 @@ def cast(op: View, inputs: Inputs, state: State) -> Outputs:
 
 
 def _truncated(x: Array, target: TensorView) -> Array:
+    """Integers of floats, some at a time, so that what is between stays small."""
     bounds = np.iinfo(target.dtype)
     low, high = bounds.min, bounds.max
     if target.type in _SMALL:
         low, high = quantized_range(target.type)
-    wide = x.astype(np.float64)
-    inside = (wide >= low) & (wide < float(high) + 1)
-    result = np.where(inside, wide, 0).astype(target.dtype)
-    return np.where(inside, result, np.where(wide < low, low, high).astype(target.dtype))
+    result = np.empty(x.shape, target.dtype)
+    numbers, integers = x.reshape(-1), result.reshape(-1)
+    for start in range(0, x.size, _AT_A_TIME):
+        part = slice(start, start + _AT_A_TIME)
+        wide = numbers[part].astype(np.float64)
+        below, inside = wide < low, wide < float(high) + 1
+        held = np.where(inside & ~below, wide, 0).astype(target.dtype)
+        held[below] = low
+        held[~inside] = high
+        integers[part] = held
+    return result
 
 
 @kernel(Op.DENSIFY, versions=(1, 1))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.one_op import T, one_op_model
-from tflite_ort.schema import Op, ReducerOptions, ResizeBilinearOptions, TensorType
+from tflite_ort.schema import CastOptions, Op, ReducerOptions, ResizeBilinearOptions, TensorType
 
 ROOT = Path(__file__).parents[1]
 
@@ -63,6 +63,12 @@ MODELS = {
         [T((1, 30_000, 1, 1), INT16, scale=0.1)],
         ResizeBilinearOptions(),
     ),
+    **{
+        f"CAST to {type.name}": one_op_model(
+            Op.CAST, [T((1 << 23, 2))], [T((1 << 23, 2), type)], CastOptions()
+        )
+        for type in (INT32, TensorType.UINT8)
+    },
 }
 
 

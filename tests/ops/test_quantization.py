@@ -200,6 +200,14 @@ def test_cast(source: TensorType, target: TensorType) -> None:
         assert_close(got, want, 0, 0, f"{x} with providers {providers}")
 
 
+def test_many_floats_are_cast_some_at_a_time() -> None:
+    x = np.resize(np.array([*FLOAT_EXTREMES, -(2.0**31), 2.0**31 - 128], np.float32), 200_001)
+    model = one_op_model(Op.CAST, [T(x.shape)], [T(x.shape, INT32)])
+    (want,) = litert(model, [x], "reference")
+    (got,), _ = ours(model, [x], [])
+    assert np.array_equal(got, want)
+
+
 def test_cast_takes_codes_as_they_are() -> None:
     every = codes(INT8)
     model = one_op_model(
