@@ -121,7 +121,7 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
         g.write(output, g.reshape(g.read(input), paired_shape(output, output.shape)))
         return
     domain = moved_domain(input, output)
-    if keeps_rows(op, g, domain):
+    if keeps_rows(input, output, g, domain):
         return
     in_order = domain is Domain.STORED and same_order(input.shape)
     in_order = in_order and not (g.target.cpu_kernels and input.is_quantized)

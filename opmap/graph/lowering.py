@@ -12,6 +12,7 @@ from tflite_ort.opmap.graph.blocks import keep_blocks
 from tflite_ort.opmap.graph.forms import Layout, Target
 from tflite_ort.opmap.graph.graph import Graph
 from tflite_ort.opmap.graph.joined_sums import join_sums
+from tflite_ort.opmap.graph.lost_biases import drop_lost_biases
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS
 from tflite_ort.opmap.graph.opsets import OPSET as OPSET
 from tflite_ort.opmap.graph.sums_before_norms import join_sums_and_norms
@@ -246,6 +247,7 @@ def _model(
     if g.target.cpu_kernels:
         join_sums_and_norms(graph)
         join_sums(graph, g.constants)
+        drop_lost_biases(graph)
     used = graph.read_ids()
     initializers = (value for value in g.constants.values if id(value) in used)
     graph.initializers.update((value.name, value) for value in initializers)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.graph.forms import same_order as same_order
 from tflite_ort.opmap.graph.rows import has_rows
-from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
+from tflite_ort.schema import TensorType, TensorView, Untranslatable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE, named_types
 from tflite_ort.schema.values.sizes import may_differ
 
@@ -59,10 +57,9 @@ def narrowed(g: Graph, value: ir.Value, type: TensorType) -> ir.Value:
     return value
 
 
-def keeps_rows(op: OperatorView[Any], g: Graph, domain: Domain) -> bool:
-    """Whether only dimensions before the last change, of a tensor that stands in the graph as rows:
-    then so does the result."""
-    input, output = op["input"], op.output
+def keeps_rows(input: TensorView, output: TensorView, g: Graph, domain: Domain) -> bool:
+    """Whether `output`, which has the elements of `input` in their order, is written as its rows:
+    only dimensions before the last change, of a tensor that stands in the graph as rows."""
     if domain is not Domain.STORED or input.rank < 2 or output.rank < 2:
         return False
     if may_differ(input.shape[-1:], output.shape[-1:]):

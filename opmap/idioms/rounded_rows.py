@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph.lost_biases import SUM_WITH_ROW
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_exact_codes
 from tflite_ort.schema import TensorView
 
@@ -49,7 +50,11 @@ def rounded_product(
         operands = x, codes, scale, None, added
         return g.op("DynamicQuantizeMatMul", *operands, domain=_MICROSOFT)
     product = _product_of_rows(g, x, codes, scale, (rows, matrix.codes.shape[1]))
-    return product if added is None else g.op("Add", product, added)
+    if added is None:
+        return product
+    result = g.op("Add", product, added)
+    result.marks |= {SUM_WITH_ROW}
+    return result
 
 
 def has_no_negatives(value: ir.Value) -> bool:

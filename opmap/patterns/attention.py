@@ -136,17 +136,12 @@ class _Sizes:
         fits = all(size in (1, n) for size, n in zip(shape[:2], wanted[:2], strict=True))
         return shape if fits and shape[2:] == wanted[2:] else None
 
-    @property
-    def are_alike(self) -> bool:
-        """Whether queries, keys and values have one shape."""
-        return self.queries == self.keys and self.size == self.value_size
-
     def third(self, number: int) -> Strided:
         """[batch, heads, tokens, size] of queries, keys or values in [batch, tokens, 3, heads *
         size]."""
         row = self.heads * self.size
-        shape = self.batch, self.heads, self.queries, self.size
-        strides = self.queries * 3 * row, self.size, 3 * row, 1
+        shape = self.batch, self.heads, self.keys, self.size
+        strides = self.keys * 3 * row, self.size, 3 * row, 1
         return Strided.of(shape, strides, number * row)
 
     def places(self, tokens: int, size: int, *, heads_last: bool) -> Strided:
@@ -186,8 +181,8 @@ class _Operand:
 def _operands(
     form: _Form, found: Found, producers: Producers, sizes: _Sizes, *, heads_last: bool
 ) -> Sequence[_Operand] | None:
-    """Queries, keys and values, or one that has all three; None where one has its heads in another
-    place."""
+    """Queries, keys and values; or queries, and one that has keys and values beside others; or one
+    that has all three. None where one has its heads in another place."""
     product, second = found.operator(form.scores), found.operator(form.result)
     rows = (
         (product["x"], False, sizes.queries, sizes.size),
@@ -200,14 +195,19 @@ def _operands(
         shape = sizes.shape(tokens, size, heads_last=False)
         wanted = sizes.places(tokens, size, heads_last=heads_last)
         operands.append(_operand(tensor, chain, shape, wanted, swapped=swapped))
-        if heads_last and sizes.are_alike:
-            third = sizes.third(number)
-            thirds.append(_operand(tensor, chain, shape, third, swapped=swapped, parts=3))
-    packed = [each for each in thirds if each is not None]
-    if len(packed) == 3 and len({each.source.index for each in packed}) == 1:
-        return [_Operand(packed[0].source, prod(each.factor for each in packed))]
+        fits = heads_last and (tokens, size) == (sizes.keys, sizes.size)
+        third = sizes.third(number)
+        thirds.append(
+            _operand(tensor, chain, shape, third, swapped=swapped, parts=3) if fits else None
+        )
+    for first in (0, 1):
+        packed = [each for each in thirds[first:] if each is not None]
+        if len(packed) == 3 - first and len({each.source.index for each in packed}) == 1:
+            joined = _Operand(packed[0].source, prod(each.factor for each in packed))
+            operands[first:] = [joined]
+            break
     found_all = [each for each in operands if each is not None]
-    return found_all if len(found_all) == len(rows) else None
+    return found_all if len(found_all) == len(operands) else None
 
 
 def _operand(
@@ -356,7 +356,7 @@ class _Call:
     """An Attention node.
 
     Args:
-        operands: queries, keys and values, or one that has all three.
+        operands: queries, keys and values; the last one also has those that are left out.
         is_above: the mask is above the lowest float.
     """
 
@@ -381,17 +381,21 @@ class _Call:
     def _read_operands(self, g: Graph) -> Sequence[ir.Value]:
         """Queries, keys and values."""
         sizes, heads_last = self.sizes, self.heads_last
-        if len(self.operands) == 1:
-            shape = sizes.batch, sizes.queries, 3 * sizes.heads * sizes.size
-            value = _read_as(g, self.operands[0].source, shape)
-            return g.op_multi("Split", value, outputs=3, axis=-1, num_outputs=3)
+        apart = self.operands
+        packed = list[ir.Value]()
+        if len(self.operands) < 3:
+            apart, (joined,) = apart[:-1], apart[-1:]
+            shape = sizes.batch, sizes.keys, 3 * sizes.heads * sizes.size
+            value = _read_as(g, joined.source, shape)
+            parts = g.op_multi("Split", value, outputs=3, axis=-1, num_outputs=3)
+            packed = list(parts[len(apart) :])
         shapes = (
             sizes.shape(sizes.queries, sizes.size, heads_last=heads_last),
             sizes.shape(sizes.keys, sizes.size, heads_last=heads_last),
             sizes.shape(sizes.keys, sizes.value_size, heads_last=heads_last),
         )
-        pairs = zip(self.operands, shapes, strict=True)
-        return [_read_as(g, each.source, shape) for each, shape in pairs]
+        pairs = zip(apart, shapes, strict=False)
+        return [*(_read_as(g, each.source, shape) for each, shape in pairs), *packed]
 
     def _read_mask(self, g: Graph, mask: TensorView) -> ir.Value:
         """The mask above the lowest float."""

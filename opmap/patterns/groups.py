@@ -58,6 +58,7 @@ FAMILIES: tuple[Family, ...] = (
         *("cache_rows", "CACHE_ROWS"),
         (frozenset({Op.DYNAMIC_UPDATE_SLICE}), frozenset({Op.GATHER_ND, Op.REDUCE_ALL})),
     ),
+    Family("returns", "RETURNS", (frozenset({Op.TRANSPOSE}),)),
 )
 
 

@@ -35,7 +35,8 @@ class Model:
         heads_first: the inputs are [batch, heads, tokens, size], and so is the result.
         beta: of SOFTMAX.
         order: how the result is turned.
-        packed: the order of q, k and v in one input; empty for three inputs.
+        packed: the order of q, k and v in one input, "x" for something else; those that are not
+            named are inputs of their own.
         cut: where they stand in it: one after the other for each ``token``, so too but ``turned``
             before they are cut, as torch does it, or one after the other in the ``batch``.
     """
@@ -65,7 +66,10 @@ class Model:
         """Random inputs; half of the mask is far below 0."""
         print(f"seed {seed}")
         rng, tensors = np.random.default_rng(seed), _Builder(self).tensors
-        names = ["packed"] if self.packed else list("qkv")
+        names = [
+            *(name for name in "qkv" if name not in self.packed),
+            *["packed"] * bool(self.packed),
+        ]
         arrays = [rng.normal(0, 1, tensors[name].shape).astype(np.float32) for name in names]
         if self.mask is not None:
             arrays.append(np.where(rng.random(self.mask) < 0.5, 0, -1e9).astype(np.float32))
@@ -88,10 +92,10 @@ class _Builder:
             shape = (model.batch, tokens, model.heads * size)
             if model.heads_first:
                 shape = (model.batch, model.heads, tokens, size)
-            if not model.packed:
+            if name not in model.packed:
                 self.tensors[name] = T(shape)
         if model.packed:
-            lead = (3 * model.batch if model.cut == "batch" else model.batch), model.tokens
+            lead = (3 * model.batch if model.cut == "batch" else model.batch), keys
             row = model.heads * model.size
             self.tensors["packed"] = T((*lead, row if model.cut == "batch" else 3 * row))
         if model.mask is not None:
@@ -116,7 +120,7 @@ class _Builder:
     def operand(self, name: str) -> str:
         model, (tokens, size) = self.model, self.rows[name]
         value, shape = name, (model.batch, tokens, model.heads, size)
-        if model.packed:
+        if name in model.packed:
             value = self.part(model.packed.index(name))
         if model.scales is not None and name != "v":
             value = self.scaled(value, model.scales[0])
@@ -135,7 +139,7 @@ class _Builder:
     def part(self, number: int) -> str:
         """Of what is packed, the part of this number."""
         model = self.model
-        batch, tokens, row = model.batch, model.tokens, model.heads * model.size
+        batch, tokens, row = model.batch, self.rows["k"][0], model.heads * model.size
         value, begin, shape = "packed", (0, 0, number * row), (batch, tokens, row)
         if model.cut == "batch":
             begin = (number * batch, 0, 0)
@@ -205,6 +209,8 @@ PACKED = {
     "packed and turned batch": replace(PLAIN, batch=3, packed="qkv", cut="turned"),
     "packed and scaled": replace(PLAIN, packed="qkv", cut="turned", scales=(0.5, 0.25)),
     "packed in another order": replace(PLAIN, batch=2, packed="vqk"),
+    "keys and values packed": replace(PLAIN, batch=2, tokens=1, keys=4, packed="xkv", cut="turned"),
+    "keys and values packed and scaled": replace(PLAIN, keys=4, packed="xkv", scales=(0.5, 0.25)),
     "packed by the batch": replace(PLAIN, batch=2, packed="qkv", cut="batch"),
 }
 NOT_ONE = {
