@@ -14,7 +14,7 @@ from tflite_ort.opmap.idioms.movement import keeps_rows, moved_domain
 from tflite_ort.opmap.patterns.matching import Found, Leaf, node
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.opmap.patterns.views import Strided
-from tflite_ort.schema import Op, TensorView, Untranslatable
+from tflite_ort.schema import Op, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.values.semantics import normalized_axis
 from tflite_ort.schema.values.sizes import is_known
 
@@ -29,7 +29,7 @@ def _plan(found: Found, around: Surroundings) -> Emit | None:
     first, second = (found.operator(part) for part in (_TURNED, _RETURNED))
     between = (first["input"], first.output, second["input"], result)
     sizes = [size for tensor in (x, *between) for size in tensor.shape]
-    if not is_known(*sizes) or 0 in sizes:
+    if not is_known(*sizes) or 0 in sizes or x.type is TensorType.STRING:
         return None
     view: Strided | None = Strided.whole(x.shape)
     for op in (first, second):
