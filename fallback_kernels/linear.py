@@ -82,7 +82,7 @@ def _blockwise_sums(
     scales = np.repeat(blocks.scale.astype(np.float32), blocks.size, axis=1)
     sums: Array = rows @ (inputs[1] * scales).T
     if len(inputs) > 2 and inputs[2] is not None:
-        sums = sums + inputs[2]
+        sums = sums + inputs[2].reshape(-1)
     return np.clip(sums, *real_bounds(op.options.fused_activation_function))
 
 

@@ -80,6 +80,7 @@ class Accumulator:
 
     def result(self, sums: Array, bias: Array | None) -> Array:
         """The output for sums of products, channels last, with bias, scale and activation."""
+        bias = None if bias is None else bias.reshape(-1)  # it has any shape
         if self.input.type is TensorType.FLOAT32:
             return np.clip(sums if bias is None else sums + bias, *real_bounds(self.activation))
         integers = sums.astype(np.int64)

@@ -21,7 +21,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.values.operators import FILTER_TYPES
 from tflite_ort.schema.values.semantics import explicit_padding
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import is_known, known_product
 
 FloatArray = npt.NDArray[np.float32]
 # For a spatial axis: size (or number of windows), kernel, stride, dilation.
@@ -90,7 +90,8 @@ def accumulator_bias(
         return g.bias(bias, accumulator_scale(input.quantization, filter.quantization))
     if input.is_quantized:
         raise Untranslatable(f"bias {bias.name!r} of quantised activations is not a constant")
-    return g.read(bias)
+    value = g.read(bias)
+    return value if bias.rank == 1 else g.reshape(value, (known_product(bias.shape),))
 
 
 def accumulator_scale(input: Quantization | None, filter: Quantization | None) -> FloatArray:

@@ -55,6 +55,8 @@ class _Form:
 
     def _is_rotation(self, found: Found) -> bool:
         x, join = found[self.x], found.operator(self.joins)
+        if found.operator(self.root).options.fused_activation_function:
+            return False
         if x.rank != 4 or not is_known(*x.shape) or 0 in x.shape or x.shape[-1] % 2:
             return False
         if any(t.type is not TensorType.FLOAT32 for t in found.tensors.values()):

@@ -88,7 +88,7 @@ class Inputs:
         return op if op.names is self.names else replace(op, names=self.names)
 
     def bind(self, op: OperatorView[Any]) -> OperatorView[Any]:
-        """`op` with its inputs named and checked.
+        """`op` with its inputs named and checked, and a constant bias as a vector.
 
         Raises:
             ModelError: there are too many or too few inputs, or a required one is absent.
@@ -106,6 +106,8 @@ class Inputs:
         if ours and self.variadic and None in op.inputs[len(self.names) - 1 :]:
             raise ModelError(f"{op.label}: one of the {self.names[-1]!r} is absent")
         op = self.named(op)
+        if "bias" in self.names:
+            op = _with_flat_bias(op)
         for name in self.constant:
             tensor = op.get(name)
             if tensor is not None and not tensor.is_constant:
@@ -125,3 +127,13 @@ class Inputs:
                     names = ", ".join(sorted(type.name for type in accepted))
                     refused = f"{tensor.type.name} is not one of the types accepted: {names}"
                     raise ModelError(f"{op.label}: {refused}")
+
+
+def _with_flat_bias(op: OperatorView[Any]) -> OperatorView[Any]:
+    """`op` with its constant bias as a vector, as which TFLite reads any shape of it."""
+    bias = op.get("bias")
+    if bias is None or bias.data is None or bias.rank == 1:
+        return op
+    flat = replace(bias, shape=(bias.data.size,), constant=bias.data.reshape(-1))
+    inputs = (flat if tensor is bias else tensor for tensor in op.inputs)
+    return replace(op, inputs=tuple(inputs))

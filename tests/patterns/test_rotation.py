@@ -15,7 +15,14 @@ from tests.optimised import optimised_nodes
 from tests.oracle import litert
 from tests.patterns.trees import answers, unfused
 from tflite_ort import export_onnx
-from tflite_ort.schema import AddOptions, ConcatenationOptions, MulOptions, Op, SubOptions
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    AddOptions,
+    ConcatenationOptions,
+    MulOptions,
+    Op,
+    SubOptions,
+)
 
 Array = npt.NDArray[Any]
 
@@ -30,6 +37,7 @@ class Rotation:
         begin: where the second half begins.
         swapped: the two frequencies of transformers' form are two tensors.
         batch: of x.
+        clamped: the sum at its end has a fused activation.
     """
 
     halves: bool
@@ -40,6 +48,7 @@ class Rotation:
     begin: int | None = None
     swapped: bool = False
     batch: int = 1
+    clamped: bool = False
 
     def content(self) -> bytes:
         """The model; its inputs are x and the angles."""
@@ -55,6 +64,8 @@ class Rotation:
         more = self._by_halves(low) if self.halves else self._whole(low)
         for op, inputs, output, size, options in more:
             tensors[output] = T(tuple(size))
+            if self.clamped and output == "y":
+                options = AddOptions(fused_activation_function=ActivationFunctionType.RELU6)
             nodes.append(Node(op, inputs, [output], options))
         if not self.halves:
             tensors["minus"] = T.constant(np.float32(self.minus))
@@ -123,6 +134,7 @@ OTHER = [
     Rotation(halves=False, swapped=True),
     Rotation(halves=True, begin=2),
     Rotation(halves=False, begin=2),
+    Rotation(halves=False, clamped=True),
 ]
 
 
