@@ -148,7 +148,7 @@ class Cells:
             if not _is_text(arrow, number.type):
                 return self._fitted(number.to_numpy(zero_copy_only=False))
         path = os.path.join(self.folder, text)
-        if not os.path.exists(path):
+        if not os.path.isfile(path):  # a device might have no end
             quoted = text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
             raise InputError(
                 f"{self.origin} holds {quoted!r}: no value that input {self.given.name!r} takes, "

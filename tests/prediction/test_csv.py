@@ -131,17 +131,17 @@ def test_paths_are_looked_up_beside_the_table(
         pixels[..., place] = 255
         Image.fromarray(pixels).save(folder / name, quality=100)
     (folder / "bad.png").write_bytes(b"no picture")
-    listed = (
-        f'file,label\na.png,0\n"more/b with, comma.jpg",1\n{folder}/a.png,0\nno.png,2\nbad.png,3\n'
-    )
+    names = ["a.png", "more/b with, comma.jpg", f"{folder}/a.png", "no.png", "bad.png", "/dev/zero"]
+    listed = "file,label\n" + "".join(f'"{name}",0\n' for name in names)
     table = csv_of(folder, listed)
     monkeypatch.chdir(tmp_path)
     for path in (table, Path("data/in.csv")):
-        red, green, again, missing, bad = made(model, path, "--column", "image=file")
+        red, green, again, missing, bad, endless = made(model, path, "--column", "image=file")
         np.testing.assert_allclose([red[1], green[1]], [[1, -1, -1], [-1, 1, -1]], atol=0.05)
         assert again[1] == red[1]
         assert missing[2] is not None and "'no.png'" in missing[2] and "no file in" in missing[2]
         assert bad[2] is not None and "not an image" in bad[2]
+        assert endless[2] is not None and "no file in" in endless[2]
 
 
 def test_a_folder_of_pictures_with_a_list_of_them(tmp_path: Path) -> None:
