@@ -188,9 +188,28 @@ def joined_cells(cells: Sequence[Cells], columns: Sequence[Any]) -> Iterator[Arr
         )
     one = replace(given, details={**given.details, "shape_signature": np.ones(1, np.int32)})
     singles = [replace(each, given=one) for each in cells]
+    whole = _stacked(singles, columns)
+    if whole is not None:
+        yield from whole.reshape(len(whole), *row)
+        return
     for values in zip(*map(Cells.of, singles, columns), strict=True):
         wrong = [each for each in values if isinstance(each, Exception)]
         yield wrong[0] if wrong else np.stack(values).reshape(row)
+
+
+def _stacked(cells: Sequence[Cells], columns: Sequence[Any]) -> Array | None:
+    """Columns of single numbers as one array [n, columns], if each has nothing else that fits."""
+    held = [
+        column if isinstance(column, np.ndarray) else each.unpacked(column)
+        for each, column in zip(cells, columns, strict=True)
+    ]
+    if any(not isinstance(values, np.ndarray) or values.ndim != 1 for values in held):
+        return None
+    try:
+        fitting = [cast(v, e.given.details, e.origin) for e, v in zip(cells, held, strict=True)]
+    except InputError:  # of some rows
+        return None
+    return np.stack(fitting, axis=1)
 
 
 def _as_python(value: Any, origin: str) -> Any:

@@ -117,6 +117,19 @@ def test_engine(tmp_path: Path, cluster: str, given: Array, expected: Array, kil
         assert not any(made["error"])
 
 
+def test_a_job_without_a_result_is_an_error(tmp_path: Path, cluster: str) -> None:
+    """The actors' errors are told, and written; a table is read on from group to group."""
+    table, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    table.write_text("x\n" + "nothing.npy\n" * 1000)
+    how = ("--engine", "ray", "--workers", 1, "--address", cluster)
+    command = ("predict", model_path(MODEL), table, "--out", out, *how)
+    result = CliRunner().invoke(app, list(map(str, command)))
+    assert result.exit_code == 1, result.output
+    assert "all 1000 rows have an error (column 'error'), such as: " in result.output
+    assert "'nothing.npy'" in result.output
+    assert len(out.read_text("utf-8").splitlines()) == 1001
+
+
 def test_actors_share_a_gpu(tmp_path: Path, cluster: str, given: Array, expected: Array) -> None:
     """Ray counts what a node is said to have: two actors of half a GPU each hold it all."""
     ray: Any = importlib.import_module("ray")
