@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -141,3 +142,43 @@ def test_what_is_promoted_is_garbage_when_it_is_dropped() -> None:
     promote()
     del kept
     assert gc.collect() >= 1
+
+
+FORKED = """
+import gc, os, sys, threading
+from tflite_ort.collecting import seldom
+
+usual, entered, leave = gc.get_threshold(), threading.Event(), threading.Event()
+
+def load():
+    with seldom:
+        entered.set()
+        leave.wait()
+
+def child():
+    if pid := os.fork():
+        return os.waitpid(pid, 0)[1]
+    within = gc.get_threshold()
+    with seldom:
+        inside = gc.get_threshold()
+    print(within == usual, inside != usual, gc.get_threshold() == usual, flush=True)
+    os._exit(0)
+
+thread = threading.Thread(target=load)
+thread.start()
+entered.wait()
+child()
+with seldom:
+    child()
+leave.set()
+thread.join()
+print(gc.get_threshold() == usual)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no such processes on this system")
+def test_a_fork_leaves_the_blocks_of_other_threads_behind() -> None:
+    """And keeps those of its own thread."""
+    command = [sys.executable, "-W", "ignore", "-c", FORKED]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["True True True", "False True False", "True"]
