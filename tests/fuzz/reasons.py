@@ -74,6 +74,7 @@ REASONS = (
     Reason("handles as results", repair_types.no_handles),
     Reason("strings without dimensions", repairs.strings_in_rows),
     Reason("seeds of 0", repairs.seeded),
+    Reason("random numbers of a body that loops share", repairs.own_generators),
     Reason("a declared shape of a variable", repairs.undeclared),
     Reason("a result that is a variable", repairs.no_variable_results),
     Reason("a declared shape of a result", of_shapes=repair_types.declared),

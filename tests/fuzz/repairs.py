@@ -341,6 +341,25 @@ def seeded(model: Model) -> Model:
     return model
 
 
+def own_generators(model: Model) -> Model:
+    """Each loop whose body makes random numbers has a body of its own."""
+    taken = set()
+    for graph, number, op, _ in each_operator(model):
+        options = op.options
+        if not isinstance(options, WhileOptions):
+            continue
+        index, bodies = options.body_subgraph_index, model.subgraphs
+        draws = 0 <= index < len(bodies) and any(
+            isinstance(each.options, RandomOptions) for each in bodies[index].operators
+        )
+        if draws and index in taken:
+            model = replace(model, subgraphs=(*bodies, bodies[index]))
+            own = replace(options, body_subgraph_index=len(bodies))
+            model = with_operator(model, graph, number, options=own)
+        taken.add(index)
+    return model
+
+
 def undeclared(model: Model) -> Model:
     """Results whose shapes the file does not say."""
     for graph, _, op, name in each_operator(model):
