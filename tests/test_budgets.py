@@ -234,7 +234,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str, float, int]] = {
     "broadcasts": (broadcasts, "folded_bytes", 4, 400),
     "tiles": (tiles, "folded_bytes", 4, 500),
     "sparse": (sparse, "folded_bytes", 2, 50),
-    "fill": (lambda: fill(10**8), "100000000 dimensions, more than 64", 2, 50),
+    "fill": (lambda: fill(10**8), "lists 100000000 numbers, at most 128", 2, 50),
     "concatenation": (
         lambda: joined(4000, Op.CONCATENATION, (4000,), ConcatenationOptions(axis=0)), "", 4, 100
     ),

@@ -14,6 +14,7 @@ from tflite_ort.opmap import translator
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.shapes.registry import all_rules
 from tflite_ort.schema.values.inputs import Inputs
+from tflite_ort.schema.values.sizes import unknown_size
 from tflite_ort.specialize.called_subgraphs import CALLERS
 from tflite_ort.specialize.resources import NAMES
 from tflite_ort.versioning.registry import Registry
@@ -105,15 +106,33 @@ def test_inputs_of_other_types_are_refused() -> None:
     inputs = Inputs.parse("ids: i32 i64, values*: f32")
     assert inputs.declared == ("ids", "values*")
     with pytest.raises(ModelError, match=r"ADD_0: FLOAT32 is not one of the types .*INT32, INT64"):
-        inputs.check_types(view(True))
-    inputs.without_types().check_types(view(True))
+        inputs.check(view(True))
+    inputs.without_types().check(view(True))
     first, *rest = view(True).inputs * 2
     assert first is not None
     of_bools = replace(first, type=TensorType.BOOL)
     floats = Inputs.parse("x, values*: i8 f32")
-    floats.check_types(replace(view(), inputs=(of_bools, None, *rest)))
+    floats.check(replace(view(), inputs=(of_bools, None, *rest)))
     with pytest.raises(ModelError, match="BOOL"):
-        floats.check_types(replace(view(), inputs=(first, *rest, of_bools)))
+        floats.check(replace(view(), inputs=(first, *rest, of_bools)))
+
+
+def test_lists_are_of_few_integers() -> None:
+    inputs = Inputs.parse("x, axes[], k[]: i32")
+    assert inputs.declared == ("x", "axes", "k")
+    x, *_ = view(True).inputs
+    assert x is not None
+    axes, many = (replace(x, type=TensorType.INT64, shape=(n,)) for n in (128, 129))
+    floats, unknown = replace(x, shape=(2,)), replace(many, shape=(unknown_size(),))
+    for fitting in (axes, unknown):
+        inputs.check(replace(view(), inputs=(x, fitting)))
+    inputs.check(replace(view(), inputs=(x, many), outputs=(x,) * 129))  # one for each result
+    with pytest.raises(ModelError, match="ADD_0: input 'axes' lists 129 numbers, at most 128"):
+        inputs.check(replace(view(), inputs=(x, many)))
+    with pytest.raises(ModelError, match="FLOAT32 is not one of the types accepted: INT16, INT32"):
+        inputs.check(replace(view(), inputs=(x, floats)))
+    with pytest.raises(ModelError, match="INT64 is not one of the types accepted: INT32"):
+        inputs.check(replace(view(), inputs=(x, axes, axes)))
 
 
 def test_what_is_not_declared_is_not_registered() -> None:

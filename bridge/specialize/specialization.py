@@ -31,7 +31,7 @@ from tflite_ort.schema.file.flow import order_problems
 from tflite_ort.schema.shapes import output_shapes
 from tflite_ort.schema.shapes.registry import Shapes, check_rank, rule_of
 from tflite_ort.schema.values.inlining import FlatModel
-from tflite_ort.schema.values.operators import check_types, key_of
+from tflite_ort.schema.values.operators import check_inputs, key_of
 from tflite_ort.schema.values.resolve import (
     meter_of,
     operator_view,
@@ -185,7 +185,7 @@ class _Specializer:
         is_custom = op.op is Op.CUSTOM
         is_ours = self.kernels.shares(custom_kernel if is_custom else kernel, op)
         if is_ours:  # a user's may take other types
-            check_types(op)
+            check_inputs(op)
             op = resources.with_position(_retyped(op, declared))
         if prepare is not None:
             op = _prepared(op, declared, prepare)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from tflite_ort.records import field, record, replace
+from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
 from tflite_ort.schema.file.element_types import TensorType, named_types
 from tflite_ort.schema.file.errors import ModelError, Untranslatable
+from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.schema.values.view import OperatorView
 
 Types = frozenset[TensorType]
+
+# What an input that lists numbers takes, where its row does not tell.
+_INTEGERS = "i8 u8 i16 u16 i32 u32 i64 u64"
+# Two for each dimension, such as paddings.
+_MOST_LISTED = 2 * MOST_DIMENSIONS
 
 
 @record(eq=False)
@@ -23,6 +31,8 @@ class Inputs:
         variadic: the last name stands for all inputs that remain.
         constant: names of those that must be constant.
         types: by position, the element types that are taken; any where there is no entry.
+        lists: positions of those that list axes, sizes and the like, one or two of a dimension, or
+            one of a result.
     """
 
     names: tuple[str, ...]
@@ -30,21 +40,26 @@ class Inputs:
     variadic: bool = False
     constant: frozenset[str] = frozenset()
     types: Mapping[int, Types] = field(default_factory=dict)
+    lists: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, declared: Sequence[str]) -> Inputs:
         """From one text each: ``filter!`` must be constant, ``bias?`` may be absent, a last
-        ``values*`` takes all that remain, ``ids: i32 i64`` takes these types.
+        ``values*`` takes all that remain, ``ids: i32 i64`` takes these types, ``axes[]`` lists
+        integers.
 
         Raises:
             ValueError: a name occurs twice, or one before the last ends in ``*``.
         """
-        marked, types = [], {}
+        marked, types, lists = [], {}, []
         for position, text in enumerate(declared):
             name, _, accepted = text.partition(":")
-            marked.append(name.strip())
-            if accepted:
-                types[position] = named_types(accepted)
+            name, brackets, _ = name.strip().partition("[]")
+            marked.append(name)
+            if brackets:
+                lists.append(position)
+            if accepted or brackets:
+                types[position] = named_types(accepted or _INTEGERS)
         names = tuple(name.rstrip("?!*") for name in marked)
         if len(set(names)) != len(names):
             raise ValueError(f"an input is declared twice: {declared}")
@@ -53,7 +68,9 @@ class Inputs:
         optional = (i for i, name in enumerate(marked) if "?" in name or "*" in name)
         constant = frozenset(name.rstrip("?!") for name in marked if "!" in name)
         variadic = bool(marked) and marked[-1].endswith("*")
-        return cls(names, min(optional, default=len(names)), variadic, constant, types)
+        return cls(
+            names, min(optional, default=len(names)), variadic, constant, types, tuple(lists)
+        )
 
     @classmethod
     def parse(cls, declared: str) -> Inputs:
@@ -62,7 +79,7 @@ class Inputs:
 
     @property
     def declared(self) -> tuple[str, ...]:
-        """One text each, as `of` takes them; without the types."""
+        """One text each, as `of` takes them; without types and lists."""
         marks = ["!" if name in self.constant else "" for name in self.names]
         marks[self.required :] = [mark + "?" for mark in marks[self.required :]]
         if self.variadic:
@@ -114,11 +131,11 @@ class Inputs:
                 raise Untranslatable(f"input {name!r} is not a constant")
         return op
 
-    def check_types(self, op: OperatorView[Any]) -> None:
-        """Refuse an input of a type that is not among those declared.
+    def check(self, op: OperatorView[Any]) -> None:
+        """Refuse an input of a type that is not among those declared, and a list of too many.
 
         Raises:
-            ModelError: names the type, and those that are taken.
+            ModelError: names the type, and those that are taken; or the number, and the most.
         """
         for position, accepted in self.types.items():
             last = self.variadic and position == len(self.names) - 1
@@ -127,6 +144,16 @@ class Inputs:
                     names = ", ".join(sorted(type.name for type in accepted))
                     refused = f"{tensor.type.name} is not one of the types accepted: {names}"
                     raise ModelError(f"{op.label}: {refused}")
+        for position in self.lists:
+            tensor = op.inputs[position] if position < len(op.inputs) else None
+            if tensor is not None and is_known(*tensor.shape):
+                _check_count(op, self.names[position], prod(tensor.shape))
+
+
+def _check_count(op: OperatorView[Any], name: str, count: int) -> None:
+    most = max(_MOST_LISTED, len(op.outputs))
+    if count > most:
+        raise ModelError(f"{op.label}: input {name!r} lists {count} numbers, at most {most}")
 
 
 def _with_flat_bias(op: OperatorView[Any]) -> OperatorView[Any]:

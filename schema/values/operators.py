@@ -5,8 +5,9 @@ A row is written like a function::
     SCATTER_ND (indices: i32, updates: f32 i8 u8, shape: i32)
 
 An input without types takes any. `bias?` may be absent, and a last `values*` stands for all inputs
-that remain. A row may declare several operators, custom ones by their names. The rows stand under
-the operators' families: the names of the files that hold their shape rules, translators and
+that remain. `axes[]` lists integers, of every type where none is named: it has two for each
+dimension at most. A row may declare several operators, custom ones by their names. The rows stand
+under the operators' families: the names of the files that hold their shape rules, translators and
 kernels.
 
 The types of a builtin operator's data are those that run in LiteRT's one-operator models; the
@@ -64,13 +65,13 @@ _ROWS = {
     "convolution": """
         CONV_2D DEPTHWISE_CONV_2D (input, filter, bias?)
         CONV_3D (input: f32, filter: f32, bias?)
-        TRANSPOSE_CONV CONV_3D_TRANSPOSE (output_shape, filter, input, bias?)
+        TRANSPOSE_CONV CONV_3D_TRANSPOSE (output_shape[], filter, input, bias?)
     """,
     "detection": """
         NON_MAX_SUPPRESSION_V4 (
-            boxes: f32, scores: f32, max_output_size: i32, iou_threshold, score_threshold)
+            boxes: f32, scores: f32, max_output_size[]: i32, iou_threshold, score_threshold)
         NON_MAX_SUPPRESSION_V5 (
-            boxes: f32, scores: f32, max_output_size: i32, iou_threshold, score_threshold, sigma)
+            boxes: f32, scores: f32, max_output_size[]: i32, iou_threshold, score_threshold, sigma)
     """,
     "detection_postprocess": """
         TFLite_Detection_PostProcess (
@@ -112,21 +113,21 @@ _ROWS = {
     "gather_scatter": """
         GATHER (input: f32 f16 bf16 f8 i8 u8 i16 i32 i64 bool i4 str, positions: i16 i32 i64)
         GATHER_ND (params: f32 f16 bf16 f8 i8 u8 i16 i32 i64 bool str, indices: i16 i32 i64)
-        SCATTER_ND (indices: i32, updates: f32 i8 u8 i32 i64 bool, shape: i32)
-        SPARSE_TO_DENSE (indices: i32 i64, shape, values: f32 i8 u8 i32 i64, default_value)
-        ONE_HOT (indices: i32 i64, depth: i32 i64, on_value: f32 i8 u8 i32 i64 bool, off_value)
+        SCATTER_ND (indices: i32, updates: f32 i8 u8 i32 i64 bool, shape[]: i32)
+        SPARSE_TO_DENSE (indices: i32 i64, shape[], values: f32 i8 u8 i32 i64, default_value)
+        ONE_HOT (indices: i32 i64, depth[]: i32 i64, on_value: f32 i8 u8 i32 i64 bool, off_value)
         SEGMENT_SUM (data: f32 i32, segment_ids: i32)
         UNSORTED_SEGMENT_SUM UNSORTED_SEGMENT_PROD (
-            data: f32 i32, segment_ids: i32, num_segments: i32)
+            data: f32 i32, segment_ids: i32, num_segments[]: i32)
         UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN (
-            data: f32 i32, segment_ids: i32, num_segments: i32)
+            data: f32 i32, segment_ids: i32, num_segments[]: i32)
         WHERE (condition: f32 i8 u8 i32 u32 i64 bool)
         UNIQUE (input: f32 i8 u8 i16 i32 i64)
-        TOPK_V2 (input: f32 i8 u8 i16 i32 i64, k: i16 i32)
+        TOPK_V2 (input: f32 i8 u8 i16 i32 i64, k[]: i16 i32)
     """,
     "image_resizing": """
-        RESIZE_BILINEAR (input: f32 i8 u8 i16, size: i32 i64)
-        RESIZE_NEAREST_NEIGHBOR (input: f32 f16 bf16 i8 u8 i16 u16 i32 u32 bool, size: i32 i64)
+        RESIZE_BILINEAR (input: f32 i8 u8 i16, size[]: i32 i64)
+        RESIZE_NEAREST_NEIGHBOR (input: f32 f16 bf16 i8 u8 i16 u16 i32 u32 bool, size[]: i32 i64)
     """,
     "linear": """
         FULLY_CONNECTED (input, filter, bias?)
@@ -134,7 +135,7 @@ _ROWS = {
     """,
     "lookup": """
         EMBEDDING_LOOKUP (ids: i32, table)
-        EMBEDDING_LOOKUP_SPARSE (ids: i32, indices: i32, dense_shape, weights: f32, params: f32)
+        EMBEDDING_LOOKUP_SPARSE (ids: i32, indices: i32, dense_shape[], weights: f32, params: f32)
         HASHTABLE_LOOKUP (lookup: i32, keys: i32, values)
         LSH_PROJECTION (hash: f32, input, weight?: f32)
         SKIP_GRAM (sentence: str)
@@ -180,8 +181,8 @@ _ROWS = {
     """,
     # `position` is how far the operator has got in its random numbers; no file has it.
     "random": """
-        RANDOM_UNIFORM RANDOM_STANDARD_NORMAL (shape: i32, position?)
-        MULTINOMIAL (logits: f32, num_samples: i32, position?)
+        RANDOM_UNIFORM RANDOM_STANDARD_NORMAL (shape[]: i32, position?)
+        MULTINOMIAL (logits: f32, num_samples[]: i32, position?)
     """,
     # The LSTM operators stand in `lstm.py`.
     "recurrent": """
@@ -196,37 +197,37 @@ _ROWS = {
         SVDF (input: f32 i8, weights_feature, weights_time, bias?, state?)
     """,
     "reduction": """
-        SUM REDUCE_PROD REDUCE_MAX REDUCE_MIN (input: f32 i8 u8 i16 i32 i64 bool, axes)
-        MEAN (input: f32 i8 u8 i16 i32 i64, axes)
-        REDUCE_ANY REDUCE_ALL (input: bool, axes)
-        CUMSUM (input: f32 i32 i64, axis)
-        ARG_MAX ARG_MIN (input: f32 i8 u8 i32 bool, axis)
-        REDUCE_WINDOW (input, init, window, strides, dilations)
+        SUM REDUCE_PROD REDUCE_MAX REDUCE_MIN (input: f32 i8 u8 i16 i32 i64 bool, axes[])
+        MEAN (input: f32 i8 u8 i16 i32 i64, axes[])
+        REDUCE_ANY REDUCE_ALL (input: bool, axes[])
+        CUMSUM (input: f32 i32 i64, axis[])
+        ARG_MAX ARG_MIN (input: f32 i8 u8 i32 bool, axis[])
+        REDUCE_WINDOW (input, init, window[], strides[], dilations[])
     """,
     "reshaping": """
         RESHAPE (input, shape?)
         SQUEEZE SHAPE RANK BITCAST (input)
-        EXPAND_DIMS (input, axis)
-        TRANSPOSE (input: any i4 u4, perm)
+        EXPAND_DIMS (input, axis[])
+        TRANSPOSE (input: any i4 u4, perm[])
         CONCATENATION (values*: f32 f16 bf16 f8 i8 u8 i16 i32 u32 i64 bool i4)
         PACK (values*: f32 f8 i8 u8 i16 i32 u32 i64)
         UNPACK (input: f32 f16 bf16 f8 i8 u8 i16 i32 bool)
-        SPLIT (axis: i8 i16 i32 i64, input: f32 f8 i8 u8 i16 i32 i64)
-        SPLIT_V (input: f32 f8 i8 u8 i16 i32 i64, size_splits, axis: i8 i16 i32 i64)
-        FILL (dims: i32 i64, value: any f8 str)
+        SPLIT (axis[]: i8 i16 i32 i64, input: f32 f8 i8 u8 i16 i32 i64)
+        SPLIT_V (input: f32 f8 i8 u8 i16 i32 i64, size_splits[], axis[]: i8 i16 i32 i64)
+        FILL (dims[]: i32 i64, value: any f8 str)
         RANGE (start: f32 i32 i64, limit, delta)
         SPACE_TO_DEPTH DEPTH_TO_SPACE (input: f32 i8 u8 i32 i64)
-        PAD PADV2 (input: f32 f16 bf16 f8 i8 u8 i16 i32 i64 bool, paddings: i32 i64, value?)
-        MIRROR_PAD (input: any, paddings: i32 i64)
+        PAD PADV2 (input: f32 f16 bf16 f8 i8 u8 i16 i32 i64 bool, paddings[]: i32 i64, value?)
+        MIRROR_PAD (input: any, paddings[]: i32 i64)
     """,
     "signal": """
-        RFFT2D (input: f32, fft_length: i32)
+        RFFT2D (input: f32, fft_length[]: i32)
         REAL IMAG COMPLEX_ABS (input: c64 c128)
     """,
     "slicing": """
-        SLICE (input: any str i4, begin: i32 i64, size: i32 i64)
-        STRIDED_SLICE (input: any str, begin, end, strides)
-        DYNAMIC_UPDATE_SLICE (operand: any c128 i4, update, start: i32 i64)
+        SLICE (input: any str i4, begin[]: i32 i64, size[]: i32 i64)
+        STRIDED_SLICE (input: any str, begin[], end[], strides[])
+        DYNAMIC_UPDATE_SLICE (operand: any c128 i4, update, start[]: i32 i64)
     """,
     "stablehlo": """
         STABLEHLO_ADD STABLEHLO_MULTIPLY STABLEHLO_MAXIMUM STABLEHLO_MINIMUM (lhs, rhs)
@@ -246,16 +247,16 @@ _ROWS = {
         HASHTABLE_SIZE (table)
     """,
     "tiling": """
-        TILE (input: any str, multiples: i32 i64)
-        BROADCAST_TO (input: any f8 c128 i4 u4, shape: i32 i64)
-        BROADCAST_ARGS (a, b)
-        REVERSE_V2 (input: f32 f16 bf16 f8 i8 u8 i16 i32 i64 bool, axes)
+        TILE (input: any str, multiples[]: i32 i64)
+        BROADCAST_TO (input: any f8 c128 i4 u4, shape[]: i32 i64)
+        BROADCAST_ARGS (a[], b[])
+        REVERSE_V2 (input: f32 f16 bf16 f8 i8 u8 i16 i32 i64 bool, axes[])
         REVERSE_SEQUENCE (input: f32 u8 i16 i32 i64, lengths)
         MATRIX_DIAG (diagonal: f32 i8 u8 i16 i32 u32 i64)
         MATRIX_SET_DIAG (input: f32 i8 u8 i16 i32 u32 i64, diagonal)
-        DILATE (input, dilations, padding)
-        SPACE_TO_BATCH_ND (input: any, block_shape: i32 i64, paddings: i32 i64)
-        BATCH_TO_SPACE_ND (input: any, block_shape: i32 i64, crops: i32 i64)
+        DILATE (input, dilations[], padding)
+        SPACE_TO_BATCH_ND (input: any, block_shape[]: i32 i64, paddings[]: i32 i64)
+        BATCH_TO_SPACE_ND (input: any, block_shape[]: i32 i64, crops[]: i32 i64)
     """,
 }
 
@@ -360,17 +361,17 @@ def key_of(op: OperatorView[Any]) -> Key:
     return op.op if op.custom_code is None else op.custom_code
 
 
-def check_types(op: OperatorView[Any]) -> None:
-    """Refuse inputs of types that TFLite has no kernel for, and biases of another type than goes
-    with the data.
+def check_inputs(op: OperatorView[Any]) -> None:
+    """Refuse inputs of types that TFLite has no kernel for, lists of too many numbers, and biases
+    of another type than goes with the data.
 
     Raises:
-        ModelError: names the type, and those that are taken.
+        ModelError: names the type, and those that are taken; or the number, and the most.
     """
     declared = INPUTS.get(key_of(op))
     if declared is None:
         return
-    declared.check_types(op)
+    declared.check(op)
     if "bias" in declared.names and "filter" in declared.names and op.custom_code is None:
         _check_bias(declared.named(op))
     if op.op in _FORMS:
