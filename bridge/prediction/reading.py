@@ -73,13 +73,14 @@ class Tables:
         try:
             with readable(unit.path, "cannot be read"):
                 batches = list(self._batches_of(unit))
+                table = arrow.Table.from_batches(batches).combine_chunks()
+                names = table.column_names
         except (InputError, OSError):
             self._path = None
             raise
-        table = arrow.Table.from_batches(batches).combine_chunks()
-        if several := [name for name, n in Counter(table.column_names).items() if n > 1]:
+        if several := [name for name, n in Counter(names).items() if n > 1]:
             raise InputError(f"{unit.path} has several columns {several[0]!r}")
-        return {name: table.column(name).combine_chunks() for name in table.column_names}
+        return {name: table.column(name).combine_chunks() for name in names}
 
     def _batches_of(self, unit: Unit) -> Iterator[Any]:
         """The record batches of a unit, from where the last one has ended if that is before it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import sys
 from collections.abc import Iterator
@@ -59,32 +60,36 @@ class Csv:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        with self._opened({}) as reader:
-            self._texts = dict.fromkeys(reader.schema.names, self._arrow.string())
+        text: Any = _needed("pyarrow", "CSV files").string()
+        self._texts = dict.fromkeys(self._names(), text)
 
     @property
     def rows(self) -> int:
-        with self._opened(self._texts) as reader:
+        with self._opened() as reader:
             return sum(batch.num_rows for batch in reader)
 
     def batches(self, place: int) -> tuple[int, int, Iterator[Any]]:
         return 0, sys.maxsize, self._batches()
 
     def _batches(self) -> Iterator[Any]:
-        with self._opened(self._texts) as reader:
+        with self._opened() as reader:
             yield from reader
 
-    @property
-    def _arrow(self) -> Any:
-        return optional_module("pyarrow")
+    def _names(self) -> list[str]:
+        """Of the columns; pyarrow would look for the types of a whole block first."""
+        with open(self._path, encoding="utf-8-sig", errors="replace", newline="") as file:
+            try:
+                return next(filter(None, csv.reader(file)), [])
+            except csv.Error as error:
+                raise InputError(f"{self._path} has no line of names: {error}") from error
 
     @contextmanager
-    def _opened(self, texts: dict[str, Any]) -> Iterator[Any]:
+    def _opened(self) -> Iterator[Any]:
         module = _needed("pyarrow.csv", "CSV files")
         options = {
             "read_options": module.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
             "parse_options": module.ParseOptions(newlines_in_values=True),
-            "convert_options": module.ConvertOptions(column_types=texts),
+            "convert_options": module.ConvertOptions(column_types=self._texts),
         }
         with (
             readable(self._path, "is not a CSV file that can be read"),
@@ -111,7 +116,7 @@ def readable(path: str, said: str) -> Iterator[None]:
     arrow: Any = _needed("pyarrow", "tables")
     try:
         yield
-    except (OSError, arrow.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, arrow.ArrowException) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise InputError(f"{path} {said}: {error}") from error

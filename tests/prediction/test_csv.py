@@ -171,6 +171,8 @@ def test_two_inputs(tmp_path: Path) -> None:
         (b"", "Empty CSV file"),
         (b"a,b,c,d\n1,2,3\n", "Expected 4 columns, got 3"),
         (b"a,b,c,d\n1,2,3,\xff\n", "UTF8"),
+        (b"caf\xe9,b,c,d\n1,2,3,4\n", "codec can't decode byte 0xe9"),
+        (b"a" * 200_000 + b",b,c,d\n1,2,3,4\n", "no line of names"),
         (b"a,a,b,c\n1,2,3,4\n", "several columns 'a'"),
     ],
 )
