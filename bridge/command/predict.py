@@ -48,7 +48,7 @@ from tflite_ort.prediction.pool import cores
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.ray_engine import Cluster, run_ray
 from tflite_ort.prediction.results import Done
-from tflite_ort.prediction.units import IMAGES, SOUND, Unit, suffix_of, units_of
+from tflite_ort.prediction.units import IMAGES, SOUND, WITH_COLUMNS, Unit, suffix_of, units_of
 from tflite_ort.prediction.work import Setup, Worker
 from tflite_ort.prediction.writers import writer_for
 from tflite_ort.schema import with_own_data
@@ -159,14 +159,14 @@ def predict(
     worker = Worker(setup)
     refuse_unused_preparation(context, preparation, worker.inputs)
     given = {"inputs": inputs, "rows": rows, "provider": [provider, provider_option]}
-    given |= {"mean": mean, "std": std, "rate": rate, "hybrid": hybrid.value}
+    given |= {"mean": mean, "std": std, "rate": rate, "hybrid": hybrid.value, "budget": budget}
     given |= {
         "resolver": resolver,
-        "budget": budget,
         "external roots": list(map(str, external_root or ())),
     }
     description = {**given, **_description(model, setup, worker)}
     units = units_of(inputs, rows=rows, names=_read_names(worker, setup), out=out)
+    units = _with_columns(context, list(units)) if column else units
     with locked(out):
         job = opened_job(
             out,
@@ -179,6 +179,17 @@ def predict(
         count = workers or (cores() if worker.on_cpu else 1)
         how = _work_of(engine, job, setup, worker, Cluster(count, address, gpus))
         _run(job, how, as_json=as_json)
+
+
+def _with_columns(context: typer.Context, units: list[Unit]) -> Iterator[Unit]:
+    """`units`, of which some have columns.
+
+    Raises:
+        BadParameter: none has.
+    """
+    if not any(suffix_of(each.path) in WITH_COLUMNS for each in units):
+        refuse_unused(context, f"needs an input of {', '.join(WITH_COLUMNS)}", "column")
+    return iter(units)
 
 
 def _work_of(engine: Engine, job: Job, setup: Setup, worker: Worker, cluster: Cluster) -> Work:

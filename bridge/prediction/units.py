@@ -16,6 +16,8 @@ IMAGES = frozenset(
     {*(".bmp", ".gif", ".jpeg", ".jpg", ".pgm"), *(".png", ".ppm", ".tif", ".tiff", ".webp")}
 )
 SOUND, ARRAY, ARRAYS = ".wav", ".npy", ".npz"
+# Files whose parts have names.
+WITH_COLUMNS = (ARRAYS, *RECORD_FILES)
 # What is taken of a folder. A CSV file in one often is a list of the others, or results.
 _KNOWN = IMAGES | {SOUND, ARRAY, ARRAYS, ".parquet"}
 
