@@ -144,7 +144,8 @@ def _power(a: Array, b: Array) -> Array:
     """a ** b; of integers that overflow the lowest one, but for a single exponent that broadcasts,
     which wraps."""
     if not np.issubdtype(b.dtype, np.integer):
-        return np.asarray(np.power(a, b))
+        # numpy takes the square root for one exponent of 0.5: another result of -0 and -infinity.
+        return np.asarray(np.power(a, np.full(a.shape, b) if b.size == 1 else b))
     if np.any(b < 0):
         raise KernelError("POW does not support a negative exponent for int32")
     if b.size == 1 and b.shape != a.shape:

@@ -111,6 +111,7 @@ def test_what_is_missing_or_none_of_ours_is_made_anew(tmp_path: Path) -> None:
         lambda file: file.unlink(),
         lambda file: file.write_bytes(b""),
         lambda file: (file.unlink(), file.mkdir()),
+        lambda file: (file.unlink(), os.mkfifo(file)),
         lambda file: (file.unlink(), file.symlink_to(file.name)),
     ):
         for suffix in (".json", ".1"):

@@ -14,9 +14,14 @@ from tflite_ort.schema import MalformedBundle
 _T = TypeVar("_T")
 Field = int | bytes
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_VARINT, _BYTES = 0, 2
+_FIXED = {1: 8, 5: 4}
 _LONGEST_VARINT = 10
 _SIGN, _BITS = 1 << 63, 1 << 64
+
+
+class _Fixed(bytes):
+    """The 4 or 8 bytes of a number."""
 
 
 class Message:
@@ -57,8 +62,8 @@ class Message:
 
     def float(self, number: int) -> float:
         """A number of 32 bits; 0 where there is none."""
-        value = self._last(number, b"\0" * 4)
-        if not isinstance(value, bytes) or len(value) != 4:
+        value = self._last(number, _Fixed(4))
+        if not isinstance(value, _Fixed) or len(value) != 4:
             raise MalformedBundle(f"field {number} of a message is no 32-bit number")
         return float(struct.unpack("<f", value)[0])
 
@@ -76,10 +81,11 @@ class Message:
 
     def floats(self, number: int) -> npt.NDArray[np.float32]:
         """The 32-bit numbers of a repeated field, packed or not."""
-        values = [_bytes(value, number) for value in self._fields.get(number, ())]
-        if any(len(value) % 4 for value in values):
+        values = self._fields.get(number, ())
+        packed = [v if isinstance(v, _Fixed) and len(v) == 4 else _bytes(v, number) for v in values]
+        if any(len(value) % 4 for value in packed):
             raise MalformedBundle(f"field {number} of a message has no 32-bit numbers")
-        return np.frombuffer(b"".join(values), "<f4").astype(np.float32)
+        return np.frombuffer(b"".join(packed), "<f4").astype(np.float32)
 
     def message(self, number: int) -> Message:
         """A message; one without fields where there is none."""
@@ -94,9 +100,9 @@ class Message:
             if isinstance(value, int):
                 yield value
                 continue
-            at = 0
-            while at < len(value):
-                each, at = _varint(value, at)
+            packed, at = _bytes(value, number), 0
+            while at < len(packed):
+                each, at = _varint(packed, at)
                 yield each
 
     def _last(self, number: int, default: Field) -> Field:
@@ -108,13 +114,14 @@ def _value(content: bytes, at: int, kind: int) -> tuple[Field, int]:
         return _varint(content, at)
     if kind == _BYTES:
         size, at = _varint(content, at)
-    elif kind in (_FIXED32, _FIXED64):
-        size = 4 if kind == _FIXED32 else 8
+    elif kind in _FIXED:
+        size = _FIXED[kind]
     else:
         raise MalformedBundle(f"a message has a field of type {kind}", at)
     if size > len(content) - at:
         raise MalformedBundle("a field leaves its message", at)
-    return content[at : at + size], at + size
+    value = content[at : at + size]
+    return _Fixed(value) if kind in _FIXED else value, at + size
 
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:
@@ -130,8 +137,8 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
 
 
 def _bytes(value: Field, number: int) -> bytes:
-    if not isinstance(value, bytes):
-        raise MalformedBundle(f"field {number} of a message is a number")
+    if not isinstance(value, bytes) or isinstance(value, _Fixed):
+        raise MalformedBundle(f"field {number} of a message is one number")
     return value
 
 

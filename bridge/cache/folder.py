@@ -9,6 +9,7 @@ later differs from the checksums in the document.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -45,7 +46,9 @@ _STAGING = "staging-"
 _ABANDONED_SECONDS = 3600
 # The use of an entry is noted once in this time.
 _NOTED_SECONDS = 600
-_READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_READ = os.O_RDONLY
+for _flag in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK"):  # the last: a pipe is opened without a wait
+    _READ |= getattr(os, _flag, 0)
 _CHUNK = 1 << 17  # stays in the processor's cache
 
 # What a folder or file that somebody else changes can raise while it is read.
@@ -366,6 +369,8 @@ def _content(path: str) -> tuple[bytes, os.stat_result]:
     descriptor = os.open(path, _READ)
     try:
         status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "no plain file", path)
         return os.read(descriptor, status.st_size), status
     finally:
         os.close(descriptor)

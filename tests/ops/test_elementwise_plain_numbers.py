@@ -205,6 +205,19 @@ def test_integer_modulo_by_zero_is_an_error(type: TensorType) -> None:
         ours(model, [np.ones(2, dtype), np.array([1, 0], dtype)])
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (4,)], ids=str)
+@pytest.mark.parametrize("providers", [None, []], ids=["onnxruntime", "numpy"])
+def test_power_of_a_half_is_no_square_root(
+    shape: tuple[int, ...], providers: list[str] | None
+) -> None:
+    exponent = T(shape, data=np.full(shape, 0.5, np.float32))
+    model = one_op_model(Op.POW, [T((4,)), exponent], [T((4,))])
+    bases = np.array([-np.inf, -0.0, 4.0, np.inf], np.float32)
+    (got,), _ = ours(model, [bases], providers)
+    assert got.tolist() == litert(model, [bases])[0].tolist() == [np.inf, 0.0, 2.0, np.inf]
+    assert not np.signbit(got).any()
+
+
 def test_atan2_does_not_broadcast() -> None:
     model = one_op_model(Op.ATAN2, [T((2, 3)), T((1, 3))], [T((2, 3))])
     with pytest.raises(ModelError, match=r"shapes \(2, 3\) and \(1, 3\) differ"):
