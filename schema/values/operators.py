@@ -353,7 +353,8 @@ def data_types(op: Op) -> frozenset[TensorType] | None:
     """The types that TFLite takes an operator's data in; None where the table does not tell."""
     if op not in INPUTS or _DATA.get(op, "first") is None:
         return None
-    return INPUTS[op].types.get(data_input(op))
+    inputs, data = INPUTS[op], data_input(op)
+    return None if data in inputs.lists else inputs.types.get(data)
 
 
 def key_of(op: OperatorView[Any]) -> Key:
