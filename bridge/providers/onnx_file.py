@@ -63,6 +63,7 @@ class OnnxSession:
                 model.SerializeToString(),
                 options,
                 providers=chosen(provider, options, num_threads),
+                enable_fallback=0,  # it would print a message and try the CPU again
             )
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime could not load it: {said(error)}") from error

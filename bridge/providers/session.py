@@ -60,6 +60,7 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
     _ort_errors.NotImplemented,
     _ort_errors.RuntimeException,
     RuntimeError,  # of a bound run
+    UnicodeDecodeError,  # its message has a name out of a damaged file
 )
 
 # Products with 4-bit weights are in float32, not with activations rounded to 8 bits.
@@ -392,7 +393,10 @@ def _cause(error: Exception) -> Exception:
 
 def said(error: Exception) -> str:
     """The message of one of ONNX Runtime's errors in a line, without the place in its source."""
-    return re.sub(_SOURCE_PLACE, "", " ".join(str(error).split()))
+    message = str(error)
+    if isinstance(error, UnicodeDecodeError):
+        message = error.object.decode(errors="backslashreplace")
+    return re.sub(_SOURCE_PLACE, "", " ".join(message.split()))
 
 
 def _check_compatible(path: str, provider: Provider) -> None:

@@ -213,6 +213,21 @@ def test_the_command_names_extracts_and_shows_the_difference_again(tmp_path: Pat
     assert CliRunner().invoke(app, again).exit_code == 4
 
 
+def test_a_damaged_name_in_an_onnx_file_is_told_escaped(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """ONNX Runtime's error has the bytes of the name, which are no UTF-8."""
+    path = model_path(FLOAT)
+    content, kind = export_onnx(path).SerializeToString(), b"\x22\x04Conv"
+    assert kind in content
+    damaged = tmp_path / "damaged.onnx"
+    damaged.write_bytes(content.replace(kind, b"\x22\x04C\x88nv"))
+    result = CliRunner().invoke(app, ["verify", str(path), "--onnx", str(damaged)])
+    assert result.exit_code == 4
+    assert "could not load it" in result.output and r"C\x88nv" in result.output
+    assert capfd.readouterr().out == ""
+
+
 def test_the_part_of_an_onnx_file_shows_the_difference_again(tmp_path: Path) -> None:
     out, file = tmp_path / "part.tflite", tmp_path / "faulty.onnx"
     onnx.save(faulty(QUANTISED, "DEPTHWISE_CONV_2D_3", 1), file)
