@@ -111,10 +111,7 @@ class Inputs:
             ModelError: there are too many or too few inputs, or a required one is absent.
             Untranslatable: an input that must be constant is computed.
         """
-        given = len(op.inputs)
-        if given < self.required or (given > len(self.names) and not self.variadic):
-            expected = f"{self.required} to {len(self.names)}" if self.names else "no"
-            raise ModelError(f"{op.label} has {given} inputs, expected {expected}")
+        self._check_number(op)
         for name, tensor in zip(self.names[: self.required], op.inputs, strict=False):
             if tensor is None:
                 raise ModelError(f"{op.label}: input {name!r} was optional but was expected")
@@ -132,11 +129,13 @@ class Inputs:
         return op
 
     def check(self, op: OperatorView[Any]) -> None:
-        """Refuse an input of a type that is not among those declared, and a list of too many.
+        """Refuse too many or too few inputs, one of a type that is not among those declared, and a
+        list of too many.
 
         Raises:
             ModelError: names the type, and those that are taken; or the number, and the most.
         """
+        self._check_number(op)
         for position, accepted in self.types.items():
             last = self.variadic and position == len(self.names) - 1
             for tensor in op.inputs[position : None if last else position + 1]:
@@ -148,6 +147,12 @@ class Inputs:
             tensor = op.inputs[position] if position < len(op.inputs) else None
             if tensor is not None and is_known(*tensor.shape):
                 _check_count(op, self.names[position], prod(tensor.shape))
+
+    def _check_number(self, op: OperatorView[Any]) -> None:
+        given = len(op.inputs)
+        if given < self.required or (given > len(self.names) and not self.variadic):
+            expected = f"{self.required} to {len(self.names)}" if self.names else "no"
+            raise ModelError(f"{op.label} has {given} inputs, expected {expected}")
 
 
 def _check_count(op: OperatorView[Any], name: str, count: int) -> None:
