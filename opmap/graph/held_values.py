@@ -1,0 +1,48 @@
+"""Values that bodies read, held where ONNX Runtime's optimisers cannot move codes behind them."""
+
+from __future__ import annotations
+
+from tflite_ort.opmap.graph import ir
+
+# What ONNX Runtime moves a DequantizeLinear behind.
+_PASSED = frozenset({"Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
+
+
+def hold_values(graph: ir.Graph) -> None:
+    """Put a Max of one value, which is that value, between a body and codes that became floats.
+
+    ONNX Runtime 1.32 moves a DequantizeLinear behind a Reshape and the like. If the body of a Loop
+    or an If reads the result, that ends the process: such a reader is none of the node's inputs.
+    """
+    own = set(map(id, graph.nodes))
+    read = {id(value) for value, node, _ in graph.reads() if id(node) not in own}
+    nodes: list[ir.Node] = []
+    for node in graph.nodes:
+        nodes.append(node)
+        if id(node.outputs[0]) in read and _is_dequantized(node):
+            value = node.outputs[0]
+            held = ir.Value(f"{value.name}/held", dtype=value.dtype, shape=value.shape)
+            nodes[-1] = ir.Node(
+                node.op_type,
+                node.inputs,
+                (held, *node.outputs[1:]),
+                domain=node.domain,
+                attributes=node.attributes,
+                name=node.name,
+            )
+            nodes.append(ir.Node("Max", [held], [value], name=f"{node.name}/held"))
+        for attribute in node.attributes.values():
+            if isinstance(attribute, ir.Graph):
+                hold_values(attribute)
+    graph.nodes = nodes
+
+
+def _is_dequantized(node: ir.Node) -> bool:
+    """Whether what nodes such as Reshape give comes from a DequantizeLinear."""
+    if node.op_type not in _PASSED:
+        return False
+    maker: ir.Node | None = node
+    while maker is not None and maker.op_type in _PASSED:
+        source = maker.inputs[0]
+        maker = None if source is None else source.producer()
+    return maker is not None and maker.op_type == "DequantizeLinear"
