@@ -118,8 +118,8 @@ def test_inputs_of_other_types_are_refused() -> None:
 
 
 def test_lists_are_of_few_integers() -> None:
-    inputs = Inputs.parse("x, axes[], k[]: i32")
-    assert inputs.declared == ("x", "axes", "k")
+    inputs = Inputs.parse("x, axes[], k?[]: i32")
+    assert inputs.declared == ("x", "axes", "k?")
     x, *_ = view(True).inputs
     assert x is not None
     axes, many = (replace(x, type=TensorType.INT64, shape=(n,)) for n in (128, 129))
@@ -133,6 +133,9 @@ def test_lists_are_of_few_integers() -> None:
         inputs.check(replace(view(), inputs=(x, floats)))
     with pytest.raises(ModelError, match="INT64 is not one of the types accepted: INT32"):
         inputs.check(replace(view(), inputs=(x, axes, axes)))
+    for given in ((x,), (x, axes, axes, axes)):
+        with pytest.raises(ModelError, match=f"ADD_0 has {len(given)} inputs, expected 2 to 3"):
+            inputs.check(replace(view(), inputs=given))
 
 
 def test_what_is_not_declared_is_not_registered() -> None:

@@ -127,7 +127,9 @@ def test_bins_that_no_filter_reads_may_hold_anything(tmp_path: Path) -> None:
 def test_options_that_mean_nothing_are_refused(
     name: str, options: dict[str, int], reason: str
 ) -> None:
-    shape = (1, 4, 33) if name == "Mfcc" else (99, 1)
-    model = custom_model(name, [T(shape)], [T((1, 1, 1))], options)
+    inputs = [T((99, 1))]
+    if name == "Mfcc":
+        inputs = [T((1, 4, 33)), T.constant(np.array([16000], np.int32))]
+    model = custom_model(name, inputs, [T((1, 1, 1))], options)
     with pytest.raises(ModelError, match=reason):
         interpreter_of(model)
