@@ -24,7 +24,6 @@ from tflite_ort.opening import check_hybrid, model_source
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.equal_constants import join_equal_constants
-from tflite_ort.opmap.graph.held_values import hold_values
 from tflite_ort.opmap.graph.narrowing import narrow_constants
 from tflite_ort.opmap.graph.short_names import shorten_names
 from tflite_ort.providers.model_session import model_session
@@ -233,7 +232,6 @@ def _lowered(
         lowered = lower(custom.translators)
     if lowered.refusals:
         raise _refused(graph, lowered.refusals, advise=not domain)
-    hold_values(lowered.model.graph)
     narrow_constants(lowered.model)
     join_equal_constants(lowered.model.graph)
     shorten_names(lowered.model.graph)

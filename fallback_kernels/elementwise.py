@@ -145,7 +145,8 @@ def _power(a: Array, b: Array) -> Array:
     which wraps."""
     if not np.issubdtype(b.dtype, np.integer):
         # numpy takes the square root for one exponent of 0.5: another result of -0 and -infinity.
-        return np.asarray(np.power(a, np.full(a.shape, b) if b.size == 1 else b))
+        many = np.full(np.broadcast_shapes(a.shape, b.shape), b) if b.size == 1 else b
+        return np.asarray(np.power(a, many))
     if np.any(b < 0):
         raise KernelError("POW does not support a negative exponent for int32")
     if b.size == 1 and b.shape != a.shape:

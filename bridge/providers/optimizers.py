@@ -80,20 +80,15 @@ _FURTHER: Mapping[str, frozenset[str]] = {
     "GatherSliceToSplitFusion": frozenset({"Gather", "Slice"}),
     "SliceConcatToSpaceToDepthFusion": frozenset({"Slice"}),
 }
-# In ONNX Runtime 1.32 this one ends the process where it moves a DequantizeLinear behind a node
-# whose result the body of one of these reads.
-_MOVES_CODES = frozenset({"QDQPropagationTransformer"})
-_WITH_BODIES = frozenset({"If", "Loop", "Scan"})
 # Further optimisers change graphs with these alone.
 _LOOKED_FOR = frozenset[str]().union(*_FURTHER.values(), {"Transpose"})
 
 
 @lru_cache(maxsize=256)
 def left_out(operators: frozenset[str]) -> frozenset[str]:
-    """The optimisers that find nothing in a graph of these operators, or fail on it."""
-    failing = frozenset[str]() if _WITH_BODIES.isdisjoint(operators) else _MOVES_CODES
+    """The optimisers that find nothing in a graph of these operators."""
     tables = (_BASIC, _FURTHER) if needs_more(operators) else (_BASIC,)
-    return failing | frozenset(
+    return frozenset(
         name for table in tables for name, wanted in table.items() if not wanted & operators
     )
 

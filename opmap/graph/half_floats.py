@@ -184,8 +184,7 @@ class _Halving:
                 self._make_half(value)
                 continue
             half = ir.Value(self._free(f"{value.name}/half"))
-            node.outputs = (*node.outputs[:position], half, *node.outputs[position + 1 :])
-            half._producer = node
+            node.give(position, half)
             self._halves[id(value), 0] = half
             casts.append(_cast(half, value, _D.FLOAT))
         return casts

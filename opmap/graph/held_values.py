@@ -16,21 +16,16 @@ def hold_values(graph: ir.Graph) -> None:
     """
     own = set(map(id, graph.nodes))
     read = {id(value) for value, node, _ in graph.reads() if id(node) not in own}
+    if not read:
+        return
     nodes: list[ir.Node] = []
     for node in graph.nodes:
         nodes.append(node)
-        if id(node.outputs[0]) in read and _is_dequantized(node):
-            value = node.outputs[0]
+        value = node.outputs[0]
+        if id(value) in read and _is_dequantized(node):
             held = ir.Value(f"{value.name}/held", dtype=value.dtype, shape=value.shape)
-            nodes[-1] = ir.Node(
-                node.op_type,
-                node.inputs,
-                (held, *node.outputs[1:]),
-                domain=node.domain,
-                attributes=node.attributes,
-                name=node.name,
-            )
-            nodes.append(ir.Node("Max", [held], [value], name=f"{node.name}/held"))
+            node.give(0, held)
+            nodes.append(ir.Node("Max", [held], [value], name=f"{value.name}/Max"))
         for attribute in node.attributes.values():
             if isinstance(attribute, ir.Graph):
                 hold_values(attribute)

@@ -167,6 +167,11 @@ class Node:
         for value in self.outputs:
             value._producer = self
 
+    def give(self, position: int, value: Value) -> None:
+        """Compute `value` in the place of an output, which another node is to make."""
+        self.outputs = (*self.outputs[:position], value, *self.outputs[position + 1 :])
+        value._producer = self
+
 
 class Graph:
     """Nodes in execution order: a whole network, or the body of a Loop, a Scan or an If."""

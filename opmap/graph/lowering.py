@@ -11,6 +11,7 @@ from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.blocks import keep_blocks
 from tflite_ort.opmap.graph.forms import Layout, Target
 from tflite_ort.opmap.graph.graph import Graph
+from tflite_ort.opmap.graph.held_values import hold_values
 from tflite_ort.opmap.graph.joined_sums import join_sums
 from tflite_ort.opmap.graph.lost_biases import drop_lost_biases
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS
@@ -248,6 +249,7 @@ def _model(
         join_sums_and_norms(graph)
         join_sums(graph, g.constants)
         drop_lost_biases(graph)
+    hold_values(graph)
     used = graph.read_ids()
     initializers = (value for value in g.constants.values if id(value) in used)
     graph.initializers.update((value.name, value) for value in initializers)

@@ -205,16 +205,19 @@ def test_integer_modulo_by_zero_is_an_error(type: TensorType) -> None:
         ours(model, [np.ones(2, dtype), np.array([1, 0], dtype)])
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (4,)], ids=str)
+@pytest.mark.parametrize("shape", [(), (1,), (4,), (1, 1, 1)], ids=str)
 @pytest.mark.parametrize("providers", [None, []], ids=["onnxruntime", "numpy"])
 def test_power_of_a_half_is_no_square_root(
     shape: tuple[int, ...], providers: list[str] | None
 ) -> None:
     exponent = T(shape, data=np.full(shape, 0.5, np.float32))
-    model = one_op_model(Op.POW, [T((4,)), exponent], [T((4,))])
+    result = np.broadcast_shapes((4,), shape)
+    model = one_op_model(Op.POW, [T((4,)), exponent], [T(result)])
     bases = np.array([-np.inf, -0.0, 4.0, np.inf], np.float32)
     (got,), _ = ours(model, [bases], providers)
-    assert got.tolist() == litert(model, [bases])[0].tolist() == [np.inf, 0.0, 2.0, np.inf]
+    wanted = litert(model, [bases])[0]
+    assert got.shape == wanted.shape
+    assert got.ravel().tolist() == wanted.ravel().tolist() == [np.inf, 0.0, 2.0, np.inf]
     assert not np.signbit(got).any()
 
 
