@@ -54,9 +54,15 @@ def window_padding(padding: Padding, windows: Windows) -> dict[str, Any]:
     """The padding attributes of ONNX for windows (size, kernel, stride, dilation) along all axes.
 
     Where the pads depend on an unknown size, `auto_pad` lets ONNX compute the same ones.
+
+    Raises:
+        Untranslatable: there a stride is longer than its windows, of which ONNX Runtime cuts cells
+            off where TFLite pads nothing.
     """
-    open = any(not is_known(size) and stride > 1 for size, _, stride, _ in windows)
+    open = any(not is_known(size) and stride > 1 < kernel for size, kernel, stride, _ in windows)
     if open and padding == Padding.SAME and all(dilation == 1 for *_, dilation in windows):
+        if any(kernel < stride for _, kernel, stride, _ in windows):
+            raise Untranslatable("a stride longer than its windows, over an unknown size")
         return {"auto_pad": "SAME_UPPER"}
     pairs = [explicit_padding(padding, *window) for window in windows]
     return {"pads": [before for before, _ in pairs] + [after for _, after in pairs]}

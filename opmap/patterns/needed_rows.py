@@ -110,7 +110,7 @@ def _can_be_cut(tensor: TensorView | None) -> bool:
 
 
 def _input(op: View, place: int) -> TensorView | None:
-    """An input; None where it is left out. How many there are is not checked before."""
+    """An input; None where it is left out, as a kernel of a user may allow."""
     return op.inputs[place] if place < len(op.inputs) else None
 
 

@@ -45,7 +45,7 @@ def explicit_padding(
     padding: Padding, size: int, kernel: int, stride: int, dilation: int = 1
 ) -> tuple[int, int]:
     """(before, after) of one dimension; the odd cell of SAME goes after."""
-    if padding == Padding.VALID and not is_known(size):
+    if (padding == Padding.VALID or kernel == 1) and not is_known(size):
         return 0, 0
     if stride == 1 and not is_known(size):
         total = _effective(kernel, dilation) - 1
