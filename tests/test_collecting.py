@@ -15,7 +15,7 @@ from threading import Barrier
 import pytest
 
 from tflite_ort import Interpreter, UnreadableModel
-from tflite_ort.collecting import promote, seldom
+from tflite_ort.collecting import Promotion, seldom
 from tflite_ort.command.demo import digits_model
 
 
@@ -126,10 +126,22 @@ def test_objects_that_a_process_has_frozen_stay_frozen() -> None:
     gc.freeze()
     try:
         frozen = gc.get_freeze_count()
-        promote()
+        Promotion()()
         assert 0 < gc.get_freeze_count() <= frozen  # some may go in the meantime
     finally:
         gc.unfreeze()
+
+
+def test_frozen_objects_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = iter((0, 3))  # the second finds some: a third is not asked for
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: next(counts))
+    frozen = list[str]()
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append("freeze"))
+    monkeypatch.setattr(gc, "unfreeze", lambda: frozen.append("unfreeze"))
+    promote = Promotion()
+    for _ in range(4):
+        promote()
+    assert frozen == ["freeze", "unfreeze"] and next(counts, None) is None
 
 
 def test_what_is_promoted_is_garbage_when_it_is_dropped() -> None:
@@ -139,7 +151,7 @@ def test_what_is_promoted_is_garbage_when_it_is_dropped() -> None:
 
     gc.collect()
     kept = Loop()
-    promote()
+    Promotion()()
     del kept
     assert gc.collect() >= 1
 

@@ -17,7 +17,7 @@ from tests.fuzz.mutate import Mutant, inputs_of, mutant
 from tests.fuzz.pool import judge_all
 from tests.fuzz.regressions import contradictions, known
 from tests.fuzz.report import FAULTS, Report
-from tests.fuzz.steps import taken
+from tests.fuzz.steps import taken, warm_up
 
 
 def main() -> int:
@@ -53,6 +53,7 @@ def _every_seed(options: argparse.Namespace) -> Corpus:
 
 def _judge(corpus: Corpus, options: argparse.Namespace) -> int:
     """Judges the files that the options name, and prints what was found."""
+    warm_up()
     make = partial(mutant, corpus, options.salt)
     title = f"salt {options.salt} from {len(corpus.seeds)} seeds ({corpus.digest})"
     report = Report(title, options.salt, make, options.keep)

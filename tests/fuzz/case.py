@@ -12,7 +12,7 @@ from tests.fuzz.litert import Answer, LiteRT, Question
 from tests.fuzz.steps import Outcome, run
 from tflite_ort.schema import read_model
 
-ASKED_SECONDS = 5.0
+ASKED_SECONDS = 2.0
 # LiteRT's kernels, and the kernels with memory that holds something where nobody set it.
 OTHERS = (
     ("optimized", "optimized", 0),

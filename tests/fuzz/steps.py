@@ -13,6 +13,8 @@ import numpy.typing as npt
 import onnxruntime
 
 from tests.fuzz.feeds import Shapes, TooLarge, feed, resized
+from tests.samples import SAMPLES, sample
+from tests.samples import types as sample_types
 from tflite_ort import BridgeError, Interpreter, export_onnx
 
 Array = npt.NDArray[Any]
@@ -39,6 +41,15 @@ class Outcome:
     quantised: tuple[bool, ...] = ()
     exported: str = ""
     export_error: str = ""
+
+
+def warm_up() -> None:
+    """Takes a sample of every operator through the library: what is forked after that has little
+    left to import."""
+    for op in SAMPLES:
+        content = sample(op, sample_types(op)[0])[0]
+        taken(content, 0)
+        run(content, 0, providers=[])
 
 
 def taken(content: bytes, seed: int, load: bool = False) -> Outcome:
