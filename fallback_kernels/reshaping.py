@@ -42,7 +42,8 @@ from tflite_ort.schema.values.semantics import normalized_axis
 def reshape(op: OperatorView[ReshapeOptions], inputs: Inputs, state: State) -> Outputs:
     """The same elements in row-major order under another shape; one -1 is inferred."""
     shape = inputs[1] if len(inputs) > 1 else None
-    if shape is not None and shape.ndim == 1 and shape.dtype == np.int32:
+    # The type is the tensor's: sizes that are partly known come as objects.
+    if shape is not None and shape.ndim == 1 and op.inputs[1].type is TensorType.INT32:
         wanted = tuple(shape.tolist())
     else:
         wanted = legacy_shape(op.options.new_shape)

@@ -79,6 +79,18 @@ def narrow_sizes(type: TensorType) -> bytes:
     return graph_model(tensors, nodes, ["z", "y"])
 
 
+def number_as_counted() -> bytes:
+    """A constant number in the shape of the places where the input is true."""
+    tensors = {"c": T((4,), BOOL), "w": T((1, 1), INT64), "number": T.constant(np.int64([5]))}
+    tensors |= {"sizes": T((2,), INT32), "y": T((1, 1), INT64)}
+    nodes = [
+        Node(Op.WHERE, ["c"], ["w"]),
+        Node(Op.SHAPE, ["w"], ["sizes"], ShapeOptions(out_type=INT32)),
+        Node(Op.RESHAPE, ["number", "sizes"], ["y"], ReshapeOptions()),
+    ]
+    return graph_model(tensors, nodes, ["y"])
+
+
 PLAIN, PAIR = np.ones((2, 3), np.float32), np.float32([1, 2])
 CASES = {
     "reshape": Case(
@@ -172,3 +184,12 @@ def test_sizes_that_do_not_fit_their_type_wrap(type: TensorType) -> None:
     pairs = zip(litert(model, [given]), invoked(interpreter, [given]), strict=True)
     for wanted, got in pairs:
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("providers", [None, []])
+def test_constants_take_a_shape_that_is_known_in_part(providers: list[str] | None) -> None:
+    model, given = number_as_counted(), np.array([0, 0, 1, 0], bool)
+    interpreter = Interpreter(model_content=model, providers=providers)
+    interpreter.allocate_tensors()
+    (got,) = invoked(interpreter, [given])
+    np.testing.assert_array_equal(got, litert(model, [given])[0], strict=True)
