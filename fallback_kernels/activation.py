@@ -257,7 +257,7 @@ def softmax(op: OperatorView[SoftmaxOptions], inputs: Inputs, state: State) -> O
     if input.type is TensorType.INT16:
         _require_usual_output(op)
         return (softmax_of_int16(op, x),)
-    in_fixed_point = _has_usual_output(op) and is_fixed_point(op, op.options.beta)
+    in_fixed_point = is_fixed_point(op, op.options.beta) and _has_usual_output(op)
     return (softmax_of_bytes(op, x) if in_fixed_point else softmax_of_reals(op, x),)
 
 

@@ -41,10 +41,10 @@ from tflite_ort.schema.values.semantics import normalized_axis
 @kernel(Op.RESHAPE, versions=(1, 1))
 def reshape(op: OperatorView[ReshapeOptions], inputs: Inputs, state: State) -> Outputs:
     """The same elements in row-major order under another shape; one -1 is inferred."""
-    shape = inputs[1] if len(inputs) > 1 else None
+    shape = op.inputs[1] if len(inputs) > 1 else None
     # The type is the tensor's: sizes that are partly known come as objects.
-    if shape is not None and shape.ndim == 1 and op.inputs[1].type is TensorType.INT32:
-        wanted = tuple(shape.tolist())
+    if shape is not None and shape.type is TensorType.INT32 and inputs[1].ndim == 1:
+        wanted = tuple(inputs[1].tolist())
     else:
         wanted = legacy_shape(op.options.new_shape)
     return (inputs[0].reshape(resolved_shape(inputs[0].shape, wanted)),)

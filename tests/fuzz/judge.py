@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tests.fuzz.case import ASKED_SECONDS, OTHERS, Case, least
+from tests.fuzz.case import ASKED_SECONDS, Case, answers_of_others, least
 from tests.fuzz.compare import difference, severity
 from tests.fuzz.describe import makers, operators, types
 from tests.fuzz.limits import deadline, peak
@@ -120,7 +120,7 @@ def _differences(
     if not kind:
         asked = seed % _IN_NUMPY == 1
         return _in_numpy(content, seed, outcome, answer, litert, seconds) if asked else []
-    others = _others(content, seed, litert)
+    others = answers_of_others(content, seed, litert)
     wanted = [each.outputs for each in (answer, *others.values()) if each.stage == "done"]
     apart = least(outcome, wanted)
     if not apart:
@@ -140,14 +140,6 @@ def _differences(
         shown += " | numpy as LiteRT"
     bucket = "difference, not finite" if apart in ("nan", "infinity") else "difference"
     return [Finding(bucket, shown + first)]
-
-
-def _others(content: bytes, seed: int, litert: LiteRT) -> dict[str, Answer]:
-    """The answers of LiteRT's other kernels, and with memory that holds something."""
-    return {
-        name: litert.ask(Question(content, seed, kernels, unset, ASKED_SECONDS))
-        for name, kernels, unset in OTHERS
-    }
 
 
 def _first(content: bytes, seed: int, litert: LiteRT, seconds: float) -> str:
@@ -186,7 +178,7 @@ def _in_numpy(
     kind = difference(numpy.outputs, outcome.outputs, outcome.quantised)
     if not kind:
         return []
-    answers = {"default": answer, **_others(content, seed, litert)}
+    answers = {"default": answer, **answers_of_others(content, seed, litert)}
     if not least(numpy, [each.outputs for each in answers.values() if each.stage == "done"]):
         return []
     case = Case(content, seed, litert, seconds, numpy, answers, {"providers": []})

@@ -146,6 +146,7 @@ REFUSED_HERE: Rows = (
         r"clip",
         r"expected",
         r"only defined",
+        r"power of two",
     ),
     ("operators that are not there", r"Unresolved", r"UnsupportedVersion", r"unresolved"),
 )
@@ -203,7 +204,7 @@ REFUSED_THERE: Rows = (
         r"not int",
         r"kTfLite",
         r"is U?INT",
-        r"supported",
+        r"support(ed|s)",
     ),
     (
         "options and numbers that repeat what the inputs say",

@@ -49,7 +49,7 @@ def ran(question: Question) -> Answer:
         return Answer("too large")
     # Whatever it says is its answer.
     except Exception as error:
-        return Answer(stage, f"{type(error).__name__}: {error}"[:300])
+        return Answer(stage, f"{type(error).__name__}: {error}"[:1000])
     return Answer("done", outputs=outputs)
 
 

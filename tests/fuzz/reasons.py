@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 
 from tests.fuzz import repair_scales, repair_types, repairs
-from tests.fuzz.case import Case, is_close
+from tests.fuzz.case import ASKED_SECONDS, Case, answers_of_others, is_close
 from tests.fuzz.describe import makers
 from tests.fuzz.feeds import Tame
+from tests.fuzz.litert import Question
 from tests.fuzz.repair_types import Shape
 from tests.fuzz.repairs import Repair, each_operator
 from tests.fuzz.signs import SIGNS, unstable, written
+from tests.fuzz.tree import data_of, with_graph
 from tflite_ort.schema import BridgeError, Model, read_model
 
 # How long several causes are looked for.
@@ -125,7 +127,7 @@ def reason(case: Case) -> str:
         return ""
     rows = [each for each in REASONS if each.applies(case, model)]
     single = next((each.name for each in rows if _agree(case, model, [each])), "")
-    return single or _sign(case, model) or _several(case, model, rows)
+    return single or _sign(case, model) or _several(case, model, rows) or _of_each_part(case, model)
 
 
 def _sign(case: Case, model: Model) -> str:
@@ -160,6 +162,50 @@ def _several(case: Case, model: Model, rows: list[Reason]) -> str:
         if len(some) > 1 and _agree(case, model, some):
             return " + ".join(row.name for row in _needed(case, model, some, until))
     return ""
+
+
+def _of_each_part(case: Case, model: Model) -> str:
+    """The reasons of the parts of the main graph that share nothing; "" where one of those that
+    differ has none."""
+    parts, found = _parts(model), list[str]()
+    for outputs in parts if len(parts) > 1 else ():
+        alone = with_graph(replace(model, signature_defs=()), 0, outputs=outputs)
+        content = written(repairs.without_unread(alone))
+        part = None if content is None else _asked(case, content)
+        if part is None:
+            return ""
+        if part.least() and not _is_dynamic(part):
+            found.append(reason(part))
+    return " + ".join(dict.fromkeys(found)) if all(found) else ""
+
+
+def _parts(model: Model) -> list[tuple[int, ...]]:
+    """The outputs of each part of the main graph: no operator of one reads what another reads or
+    makes."""
+    graph, parts = model.subgraphs[0], list[set[int]]()
+    for op in graph.operators:
+        variable = (i for i in op.inputs if i is not None and i >= 0)
+        touched = {i for i in variable if data_of(model, graph.tensors[i]) is None} | {*op.outputs}
+        joined = [part for part in parts if part & touched]
+        parts = [part for part in parts if part not in joined] + [touched.union(*joined)]
+    outputs = (tuple(i for i in graph.outputs if i in part) for part in parts)
+    return [each for each in outputs if each]
+
+
+def _asked(case: Case, content: bytes) -> Case | None:
+    """The case of another file that is fed alike; None where it has no result."""
+    outcome = case.ours(content)
+    answer = case.litert.ask(Question(content, case.seed, seconds=ASKED_SECONDS))
+    if not outcome.stage == answer.stage == "done":
+        return None
+    answers = {"default": answer, **answers_of_others(content, case.seed, case.litert)}
+    return replace(case, content=content, outcome=outcome, answers=answers)
+
+
+def _is_dynamic(case: Case) -> bool:
+    """Whether the results are LiteRT's with activations that are rounded as there."""
+    dynamic = case.ours(case.content, hybrid="dynamic")
+    return dynamic.stage == "done" and not replace(case, outcome=dynamic).least()
 
 
 def _needed(case: Case, model: Model, rows: list[Reason], until: float) -> list[Reason]:

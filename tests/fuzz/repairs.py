@@ -224,6 +224,8 @@ def exchanged(model: Model) -> Model:
 _TWICE_NOTHING = {
     TensorType.BOOL: BuiltinOperator.LOGICAL_NOT,
     TensorType.UINT8: BuiltinOperator.CAST,
+    TensorType.UINT16: BuiltinOperator.CAST,
+    TensorType.UINT32: BuiltinOperator.CAST,
 }
 
 

@@ -153,7 +153,7 @@ def _exported(content: bytes, load: bool) -> tuple[str, str]:
 
 
 def _shown(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:300]
+    return f"{type(error).__name__}: {error}"[:1000]
 
 
 def _origin(error: BaseException) -> str:
