@@ -107,3 +107,10 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_without_models_there_is_nothing_to_do(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["bench", "--suite", str(tmp_path)]).exit_code == 2
+
+
+def test_without_litert_there_is_no_table_of_classes() -> None:
+    arguments = ["bench", "--suite", str(DIGITS), "--rounds", "1", "--min-time", "0", "--no-litert"]
+    outcome = CliRunner().invoke(app, [*arguments, "--threads", "1", "--no-memory"])
+    assert outcome.exit_code == 0, outcome.output
+    assert "int8" in outcome.output and "class" not in outcome.output

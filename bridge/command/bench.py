@@ -182,8 +182,8 @@ def _show(
         _write_json(json_file, suite_record(results, kinds))
     if results and json_file != "-":
         print_results(results, check)
-        if with_classes:
-            print_classes(classes(results, kinds))
+        if with_classes and (found := classes(results, kinds)):
+            print_classes(found)
     if html is not None:
         write_text(html, to_html(results, kinds))
 
