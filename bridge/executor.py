@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from tflite_ort.opened_model import OpenedModel
 from tflite_ort.optional import late
-from tflite_ort.plan.placements import LoadTimes
 from tflite_ort.plan.stored import (
     StaleEntry,
     StoredPlan,
@@ -35,9 +34,10 @@ if TYPE_CHECKING:
     from tflite_ort.batching import regrouping
     from tflite_ort.cache import folder as cache_folder
     from tflite_ort.cache.plans import PlanCache, StoredEntry
-    from tflite_ort.plan import build, failures, observers, partition, profiling
+    from tflite_ort.plan import build, failures, observers, partition, placements, profiling
     from tflite_ort.plan.build import Plan
     from tflite_ort.plan.context import PlanContext
+    from tflite_ort.plan.placements import LoadTimes
     from tflite_ort.plan.recording import Recorder
     from tflite_ort.schema import BridgeError, DelegateError, Specialized, TensorType
     from tflite_ort.schema.values import resolve, sizes
@@ -53,6 +53,7 @@ else:
     failures = late("tflite_ort.plan.failures")
     observers = late("tflite_ort.plan.observers")
     partition = late("tflite_ort.plan.partition")
+    placements = late("tflite_ort.plan.placements")
     profiling = late("tflite_ort.plan.profiling")
     resolve = late("tflite_ort.schema.values.resolve")
     sizes = late("tflite_ort.schema.values.sizes")
@@ -335,7 +336,7 @@ class SubgraphExecutor:
         """Of the last allocation; `read` is what reading the file took."""
         assert self.plan is not None
         translate, session = self.plan.seconds
-        return LoadTimes(read, self._specialize_seconds + translate, session)
+        return placements.LoadTimes(read, self._specialize_seconds + translate, session)
 
     def profiled(self, runs: int) -> Sequence[profiling.OperatorTime]:
         """The times of `runs` invokes over the present inputs, by a plan and a state of their own;

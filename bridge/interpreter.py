@@ -17,7 +17,6 @@ from tflite_ort.live_views import LiveViews
 from tflite_ort.loading import LoadedModel
 from tflite_ort.opening import check_hybrid, check_threads, model_source
 from tflite_ort.optional import late
-from tflite_ort.plan.placements import LoadTimes, Placement
 from tflite_ort.providers.delegates import (
     AUTO,
     Delegate,
@@ -26,22 +25,24 @@ from tflite_ort.providers.delegates import (
     chosen_delegates,
 )
 from tflite_ort.schema import StateError, TensorError
-from tflite_ort.signatures import SignatureRunner
 from tflite_ort.tool_methods import ToolMethods
 
 if TYPE_CHECKING:
-    from tflite_ort import device_choice
+    from tflite_ort import device_choice, signatures
     from tflite_ort import metadata as model_metadata
     from tflite_ort.opened_model import OpenedModel
     from tflite_ort.plan import profiling
+    from tflite_ort.plan.placements import LoadTimes, Placement
     from tflite_ort.schema import Budgets, Model
     from tflite_ort.signature import Signature
+    from tflite_ort.signatures import SignatureRunner
     from tflite_ort.tuning.tuner import TuneChoice
     from tflite_ort.versioning.resolver import OpResolver
 else:
     device_choice = late("tflite_ort.device_choice")
     model_metadata = late("tflite_ort.metadata")
     profiling = late("tflite_ort.plan.profiling")
+    signatures = late("tflite_ort.signatures")
 
 Array = npt.NDArray[Any]
 
@@ -328,7 +329,7 @@ class Interpreter(ToolMethods, Closing):
             raise TensorError(f'Invalid signature_key provided: "{signature_key}".')
         signature = self._signatures[signature_key]
         subgraph = partial(self._subgraph, signature.subgraph)
-        return SignatureRunner(signature, subgraph, keep, self._loaded.seconds)
+        return signatures.SignatureRunner(signature, subgraph, keep, self._loaded.seconds)
 
     # What is ours ------------------------------------------------------------------------------
 

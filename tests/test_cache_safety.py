@@ -17,6 +17,7 @@ from tests.cached import ADD, KEYWORDS, assert_same, entries, is_hit, made
 from tests.models import model_path
 from tests.one_op import T, one_op_model
 from tflite_ort import CacheWarning, Interpreter
+from tflite_ort.cache import folder as folders
 from tflite_ort.cache import plans
 from tflite_ort.cache.folder import CacheFolder, file_checksum
 from tflite_ort.schema import AddOptions, MulOptions, Op
@@ -64,6 +65,15 @@ def test_a_document_that_says_something_odd_of_the_model_is_made_anew(
             assert_same(made(interpreter), want)
         folder.remove(key)
         made(Interpreter(path, cache=tmp_path))
+
+
+@pytest.mark.parametrize("line", [b"", b"x", b"{", b'{"face": 1} 2', b'"\\x"', b"\xff"])
+def test_a_document_that_is_no_json_is_deleted(line: bytes, tmp_path: Path) -> None:
+    """Its checksum is right."""
+    key, body = "a" * 40, line + b"\n{}"
+    (tmp_path / f"{key}.json").write_bytes(b"%s\n%s" % (folders._header(key, body), body))
+    assert CacheFolder(str(tmp_path), 1 << 30).read(key) is None
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_small_graph_is_read_whole(tmp_path: Path) -> None:

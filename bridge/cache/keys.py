@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -29,7 +28,7 @@ else:
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
-Settings = tuple[Any, ...]  # that JSON has
+Settings = tuple[Any, ...]  # as `short` takes them
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _DISTRIBUTION, _INFO = "tflite_ort-", ".dist-info"
@@ -63,8 +62,8 @@ def entry_key(model: str, settings: Settings, of: tuple[Any, ...]) -> str:
 
 
 def short(*parts: Any) -> str:
-    """A key of these values, which JSON has."""
-    return digest(json.dumps(parts).encode())[:40]
+    """A key of these values: texts, numbers and None, and rows and mappings of them."""
+    return digest(repr(parts).encode())[:40]
 
 
 def settings_of(

@@ -10,16 +10,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.optional import late
 from tflite_ort.plan.bound_step import bound_run
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.in_place import share
 from tflite_ort.plan.memory import Memory, blank
-from tflite_ort.plan.placements import Placement
 from tflite_ort.plan.runs import Run, explained, sequence
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.session import Session
@@ -29,6 +29,12 @@ from tflite_ort.schema import BridgeError, DelegateError, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.schema.values.view import Quantization, VariableKey
 from tflite_ort.state import State, Whole, Window
+
+if TYPE_CHECKING:
+    from tflite_ort.plan import placements
+    from tflite_ort.plan.placements import Placement
+else:
+    placements = late("tflite_ort.plan.placements")
 
 Array = npt.NDArray[Any]
 Row = Sequence[Any]
@@ -228,7 +234,7 @@ class StoredPlan:
     @property
     def placements(self) -> tuple[Placement, ...]:
         """Where each operator runs, by subgraph and index."""
-        return tuple(Placement(*row) for row in self.rows())
+        return tuple(placements.Placement(*row) for row in self.rows())
 
 
 def whole_plan(

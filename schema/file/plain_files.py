@@ -10,13 +10,13 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tflite_ort.optional import late
 from tflite_ort.schema.file.errors import ModelError, UnreadableModel
-from tflite_ort.schema.file.tables import Array
 
 if TYPE_CHECKING:
     import mmap
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 else:
     mmap = late("mmap")
     pathlib = late("pathlib")
+
+Array = npt.NDArray[Any]
 
 # What a model's bytes from the fifth to the eighth are.
 IDENTIFIER = b"TFL3"
