@@ -25,16 +25,17 @@ _CODES = (np.int8, np.uint8)
 def join_scales(graph: ir.Graph) -> None:
     """Give each QLinearConv of `graph` one constant in place of three scales."""
     layers = [node for node in graph.nodes if node.op_type == "QLinearConv"]
-    made: dict[bytes, ir.Value] = {}
+    made: dict[tuple[Any, ...], ir.Value] = {}
 
-    def key(array: Array) -> bytes:
-        return b"%s %d " % (array.dtype.str.encode(), array.ndim) + array.tobytes()
+    def key(array: Array) -> tuple[Any, ...]:
+        return array.dtype, array.ndim, array.tobytes()
 
     def shared(array: Array) -> ir.Value:
-        found = made.get(key(array))
+        place = key(array)
+        found = made.get(place)
         if found is None:
             found = graph.add_initializer(f"layers/constant_{len(made)}", array)
-            made[key(array)] = found
+            made[place] = found
         return found
 
     for value in graph.initializers.values():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from types import MappingProxyType
 
@@ -117,6 +118,8 @@ def _attribute_value(value: ir.Attribute) -> bytes:
 
 
 def _attribute_list(values: Sequence[int] | Sequence[float] | Sequence[str]) -> bytes:
+    if set(map(type, values)) == {int}:
+        return _integers(*values)
     parts: list[bytes] = []
     kinds = set()
     for value in values:
@@ -132,6 +135,11 @@ def _attribute_list(values: Sequence[int] | Sequence[float] | Sequence[str]) -> 
     if len(kinds) > 1:
         raise TypeError(f"an attribute of several types: {values!r}")
     return b"".join(parts) + _int(20, kinds.pop() if kinds else _INTS)
+
+
+@lru_cache(maxsize=256)  # the layers of a network have the same strides and paddings
+def _integers(*values: int) -> bytes:
+    return b"".join([_int(8, value) for value in values]) + _int(20, _INTS)
 
 
 def _value(value: ir.Value) -> bytes:
