@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tflite_ort.optional import late, load
-from tflite_ort.records import record
+from tflite_ort.records import field, record
 from tflite_ort.schema.file.plain_files import identity
 
 if TYPE_CHECKING:
@@ -64,11 +64,13 @@ class Document:
         hot: what every hit needs.
         cold: JSON of what few ask for.
         used: when the entry was made or used last, in seconds since 1970.
+        made: by name, what was made of it.
     """
 
     hot: dict[str, Any]
     cold: bytes
     used: float
+    made: dict[str, Any] = field(default_factory=dict)
 
     def rest(self) -> dict[str, Any]:
         """What few ask for."""
@@ -428,11 +430,7 @@ _scan = None if _compiled is None else _compiled.make_scanner(_Plain)
 
 
 def _read_json(text: bytes) -> Any:
-    """What a line of a document says.
-
-    Raises:
-        ValueError: it is no JSON.
-    """
+    """What a line of a document says; a ValueError where it is no JSON."""
     if _scan is None:
         return json.loads(text)
     line = text.decode()

@@ -64,8 +64,12 @@ class StoredEntry:
 
     @property
     def face(self) -> Face:
-        """What it says of the model."""
-        return face_of(self.document.hot["face"])
+        """What it says of the model; made once of a document."""
+        made = self.document.made
+        if "face" not in made:
+            made["face"] = face_of(self.document.hot["face"])
+        face: Face = made["face"]
+        return face
 
     @property
     def whole(self) -> Mapping[str, Any] | None:
