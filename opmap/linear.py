@@ -170,7 +170,7 @@ def _coded_product(
         return None
     bias = accumulator_bias(g, input, filter, op.get("bias"))
     if count == 1 or not asymmetric:
-        product = rounded_product(g, rows, matrix, count, bias)
+        product = rounded_product(g, rows, matrix, count, bias, _sharing(op, g))
         if product is not None:
             return product
     single_row = count == 1
@@ -180,6 +180,21 @@ def _coded_product(
     return sum_of_products(
         g, [(rows, matrix)], rounding=rounding, single_row=single_row, added=bias
     )
+
+
+def _sharing(op: OperatorView[FullyConnectedOptions], g: Graph) -> int:
+    """How many layers of the size of `op` read its rows, it being one of them."""
+    size = op["filter"].shape
+    layers = (each for each in g.readers(op["input"]) if each.op is Op.FULLY_CONNECTED)
+    alike = sum(
+        each["input"].index == op["input"].index
+        and each["filter"].shape == size
+        and each["filter"].is_constant
+        and each["filter"].type is op["filter"].type
+        and not each.options.asymmetric_quantize_inputs
+        for each in layers
+    )
+    return max(alike, 1)
 
 
 def _product(op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value) -> ir.Value:

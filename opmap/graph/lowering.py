@@ -112,6 +112,7 @@ def lower(
     input_names = unique_names(inputs, "input", set())
     output_names = unique_names(outputs, "output", set(input_names))
     g.reserve(output_names)
+    g.note_operators(operators)
     g.note_results(tensor for tensor in outputs if target.layout(tensor) is Layout.LAST)
     arguments = [
         g.add_input(tensor, name, _dimensions(tensor, name, dimensions))

@@ -6,12 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 
 from tflite_ort.opmap.graph.forms import Layout
 from tflite_ort.opmap.graph.rows import rows_agree
 from tflite_ort.opmap.graph.shaped_nodes import ShapedNodes
 from tflite_ort.records import replace
-from tflite_ort.schema import TensorType, TensorView
+from tflite_ort.schema import OperatorView, TensorType, TensorView
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.sizes import known_product
 
@@ -30,6 +31,20 @@ class NotedNodes(ShapedNodes):
         self._offers: dict[int, tuple[TensorView, Callable[[], None], str]] = {}
         self._results: frozenset[int] = frozenset()
         self._made: Sequence[TensorView] = ()
+        self._operators: Sequence[OperatorView[Any]] = ()
+        self._readers: dict[int, list[OperatorView[Any]]] = {}
+
+    def note_operators(self, operators: Sequence[OperatorView[Any]]) -> None:
+        """Remember what will be translated."""
+        self._operators = operators
+
+    def readers(self, tensor: TensorView) -> Sequence[OperatorView[Any]]:
+        """The operators of the graph that read `tensor`."""
+        if not self._readers:
+            for op in self._operators:
+                for index in {each.index for each in op.present_inputs()}:
+                    self._readers.setdefault(index, []).append(op)
+        return self._readers.get(tensor.index, ())
 
     def note_results(self, tensors: Iterable[TensorView]) -> None:
         """Remember what the graph gives channels-last: it is made so, whatever else reads it."""

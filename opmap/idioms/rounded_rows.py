@@ -30,16 +30,21 @@ _KEEP_SIGNS = {
 _WEIGHTS_OF_ONE_ROW = 2**16
 # Of 4-bit weights for several rows; more take 2 MB as floats.
 _MOST_UNPACKED = 2**19
-# So many products take as long as the nodes that round several rows, and so many more as reading or
-# writing a number there: measured with 2 to 256 rows and 24 to 1,536 columns.
-_PRODUCTS_OF_NODES, _PRODUCTS_OF_NUMBER = 540_000, 34
+# So many products take as long as the nodes that round several rows, as those that scale the sums,
+# and so many more as reading or writing a number there: measured with 2 to 256 rows and 24 to 1,536
+# columns.
+_PRODUCTS_OF_ROUNDING, _PRODUCTS_OF_SCALING, _PRODUCTS_OF_NUMBER = 360_000, 180_000, 34
 
 
 def rounded_product(
-    g: Graph, x: ir.Value, matrix: WeightMatrix, rows: int, added: ir.Value | None
+    g: Graph, x: ir.Value, matrix: WeightMatrix, rows: int, added: ir.Value | None, sharing: int = 1
 ) -> ir.Value | None:
-    """`x` [rows, K] times the transposed matrix, plus `added` [N]; None where floats are faster."""
-    if not is_rounded(g, matrix, rows):
+    """`x` [rows, K] times the transposed matrix, plus `added` [N]; None where floats are faster.
+
+    Args:
+        sharing: so many products of this size round the same rows, which is done once.
+    """
+    if not is_rounded(g, matrix, rows, sharing):
         return None
     assert matrix.scale is not None
     run = next((run for run in _RUNS if matrix.codes.shape[1] % run == 0), None)
@@ -69,19 +74,20 @@ def has_no_negatives(value: ir.Value) -> bool:
     return low is not None and low.const_value is not None and bool(low.const_value.array >= 0)
 
 
-def is_rounded(g: Graph, matrix: WeightMatrix, rows: int) -> bool:
+def is_rounded(g: Graph, matrix: WeightMatrix, rows: int, sharing: int = 1) -> bool:
     """Whether `rounded_product` is there for so many rows."""
-    enough = _is_enough(rows, *matrix.codes.shape)
+    enough = _is_enough(rows, *matrix.codes.shape, sharing)
     return g.target.hybrid == "auto" and enough and keeps_exact_codes(g, matrix)
 
 
-def _is_enough(rows: int, units: int, depth: int) -> bool:
-    """Whether 8 bits are faster than floats, with the nodes that round."""
+def _is_enough(rows: int, units: int, depth: int, sharing: int) -> bool:
+    """Whether 8 bits are faster than floats, with the part of the nodes that round."""
     weights = units * depth
     if rows == 1:
         return weights >= _WEIGHTS_OF_ONE_ROW
-    numbers = rows * (units + depth)
-    return rows * weights >= _PRODUCTS_OF_NODES + _PRODUCTS_OF_NUMBER * numbers
+    rounding = _PRODUCTS_OF_ROUNDING + _PRODUCTS_OF_NUMBER * rows * depth
+    scaling = _PRODUCTS_OF_SCALING + _PRODUCTS_OF_NUMBER * rows * units
+    return rows * weights >= rounding / sharing + scaling
 
 
 def _product_of_row(
