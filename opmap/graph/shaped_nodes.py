@@ -65,6 +65,8 @@ class ShapedNodes(QuantizedNodes):
     def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
         """Reshape; sizes of 0 are allowed, and one unknown size is inferred."""
         value = _before_reshapes(value)
+        if value.shape is not None and is_known(*shape) and tuple(value.shape) == tuple(shape):
+            return value
         if not one_is_inferred(shape) and (not is_known(*shape) or 0 in shape):
             return self.op("Reshape", value, self.shape(shape), allowzero=1)
         target = [size if is_known(size) else -1 for size in shape]

@@ -76,7 +76,8 @@ def has_no_negatives(value: ir.Value) -> bool:
 
 def is_rounded(g: Graph, matrix: WeightMatrix, rows: int, sharing: int = 1) -> bool:
     """Whether `rounded_product` is there for so many rows."""
-    enough = _is_enough(rows, *matrix.codes.shape, sharing)
+    units, depth = matrix.codes.shape
+    enough = _is_enough(rows, units, depth, sharing)
     return g.target.hybrid == "auto" and enough and keeps_exact_codes(g, matrix)
 
 

@@ -42,6 +42,8 @@ _RANGE = node(Op.LOGICAL_AND)(
     node(Op.GREATER_EQUAL)(_WRAPPED, _LOW), node(Op.LESS_EQUAL)(_WRAPPED, _HIGH)
 )
 _GATHER = node(Op.GATHER_ND)(_TABLE, _WRAPPED)
+# From an index to the rows.
+_ON_THE_WAY = RESHAPES | {Op.SELECT, Op.SELECT_V2, Op.GATHER_ND, Op.TRANSPOSE}
 _FILLED = node(Op.SELECT_V2)(node(Op.REDUCE_ALL)(_RANGE, _AXIS), _GATHER, _FILL)
 
 
@@ -63,17 +65,17 @@ class _Position:
     @classmethod
     def of(cls, tensor: TensorView, producers: Producers, *, floats: bool) -> _Position | None:
         """None where `tensor`, of one element, is not known to be one; `floats`: a whole float."""
-        tensor, number = _before_reshapes(tensor, producers), None
+        tensor, number = before_reshapes(tensor, producers), None
         maker = producers.maker(tensor)
         if floats and maker is not None and maker.op is Op.SLICE:
-            begin, tensor = maker["begin"].data, _before_reshapes(maker["input"], producers)
+            begin, tensor = maker["begin"].data, before_reshapes(maker["input"], producers)
             if begin is None or maker["input"].rank != 1:
                 return None
             number, maker = int(begin.ravel()[0]), producers.maker(tensor)
         if floats:
             if maker is None or maker.op is not Op.CAST:
                 return None
-            tensor = _before_reshapes(maker["input"], producers)
+            tensor = before_reshapes(maker["input"], producers)
         known = is_known(*tensor.shape) and not tensor.is_variable and not tensor.is_constant
         single = known and prod(tensor.shape) == 1
         fits = single or number is not None
@@ -185,7 +187,8 @@ def _numbers(
     return None if position is None else [position]
 
 
-def _before_reshapes(tensor: TensorView, producers: Producers) -> TensorView:
+def before_reshapes(tensor: TensorView, producers: Producers) -> TensorView:
+    """What was reshaped to `tensor`."""
     maker = producers.maker(tensor)
     while maker is not None and maker.op in RESHAPES:
         tensor = maker.present_inputs()[0]
@@ -237,12 +240,29 @@ def _is_lookup(found: Found, tuples: TensorView) -> bool:
 def table_row(tensor: TensorView, producers: Producers) -> tuple[TensorView, TensorView] | None:
     """The constant table of which `tensor` has rows, and their numbers, which may count from the
     end; None where it has none."""
-    source = _before_reshapes(tensor, producers)
+    source = before_reshapes(tensor, producers)
     maker = producers.maker(source)
     found = None if maker is None else producers.find(_FILLED, maker)
     if found is None or _plan_rows(found, None) is None or found[_TABLE].data is None:
         return None
     return found[_TABLE], found[_X]
+
+
+def rows_of_table(index: TensorView, producers: Producers) -> int | None:
+    """How many rows the table has of which `index` looks one up: TFLite refuses an index beyond
+    them, counted from either end. None where it looks none up."""
+    waiting, seen = [index], {index.index}
+    while waiting:
+        for op in producers.readers(waiting.pop()):
+            found = producers.find(_FILLED, op) if op.op is Op.SELECT_V2 else None
+            if found is None or _plan_rows(found, None) is None:
+                pass
+            elif before_reshapes(found[_X], producers).index == index.index:
+                return int(found[_TABLE].shape[0])
+            if op.op in _ON_THE_WAY and op.output.index not in seen:
+                seen.add(op.output.index)
+                waiting.append(op.output)
+    return None
 
 
 def _emit_rows(found: Found, g: Graph, op: View) -> None:

@@ -278,9 +278,21 @@ class _Attention:
         found = g.op("Gather", ends, shaped(g, rows, (prod(rows.shape),)))
         return found if prod(rows.shape) == 1 else g.op("ReduceMax", found, g.ints([0]), keepdims=1)
 
+    def _is_mask_of_ends(self) -> bool:
+        """Whether the mask is one row of a table, and the end of it says all."""
+        if self.lookup is None or prod(self.lookup[1].shape) != 1:
+            return False
+        tokens, table = self.keys.sizes[1], self.lookup[0]
+        if table.data is None or prod(table.shape[1:]) != tokens:
+            return False
+        before = np.arange(tokens) < _ends(table, tokens)[:, np.newaxis]
+        return not np.any(table.data.reshape(-1, tokens)[before])
+
     def _masked(self, g: Graph, scores: ir.Value, end: ir.Value | None, lead: Lead) -> ir.Value:
         """The scores [..., heads, rows, tokens] with the mask."""
         heads, tokens, _ = self.keys.sizes
+        if end is not None and self._is_mask_of_ends():
+            return scores
         each = 1 if prod(self.mask.shape) == tokens else self.queries
         plain = each in (1, self.rows)
         mask = shaped(g, self.mask, (*(lead if plain else ()), 1, each, tokens))

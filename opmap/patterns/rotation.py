@@ -9,8 +9,11 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.graph.rows import RESHAPES
+from tflite_ort.opmap.patterns import token_rotation
+from tflite_ort.opmap.patterns.cache_rows import before_reshapes
 from tflite_ort.opmap.patterns.matching import Found, Leaf, Node, Producers, node
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
+from tflite_ort.opmap.patterns.token_rotation import TokenAngles
 from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
@@ -51,6 +54,9 @@ class _Form:
         ]
         if any(each is None for each in angles):
             return None
+        token = _of_token([each for each in angles if each is not None], around.producers)
+        if token is not None:
+            return partial(token_rotation.emit, x, token, around.producers)
         return partial(_emit, x, [each for each in angles if each is not None])
 
     def _is_rotation(self, found: Found) -> bool:
@@ -121,6 +127,23 @@ class _Angles:
         value = g.read(self.source)
         value = g.op(self.function, value) if self.function else value
         return g.reshape(value, self.shape)
+
+
+def _of_token(angles: list[_Angles], producers: Producers) -> TokenAngles | None:
+    """The angles of a single token, by its position; None where they are others."""
+    sources = list[TensorView]()
+    for each, op in zip(angles, (Op.COS, Op.SIN), strict=True):
+        source = each.source
+        if not each.function:
+            maker = producers.maker(before_reshapes(source, producers))
+            if maker is None or maker.op is not op:
+                return None
+            source = maker["input"]
+        sources.append(before_reshapes(source, producers))
+    (tokens, _), (first, second) = angles[0].shape, sources
+    if tokens != 1 or first.index != second.index:
+        return None
+    return TokenAngles.of(first, producers)
 
 
 def _row_shape(tensor: TensorView) -> tuple[int, int] | None:

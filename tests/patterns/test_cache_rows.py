@@ -128,6 +128,13 @@ def test_two_positions_are_left_as_they_are() -> None:
 
 
 def looked_up(indices: int, *, last: int = TOKENS - 1, turned: bool = False) -> bytes:
+    """The model of `look_up`."""
+    return graph_model(*look_up(indices, last=last, turned=turned), ["result"])
+
+
+def look_up(
+    indices: int, *, last: int = TOKENS - 1, turned: bool = False
+) -> tuple[dict[str, T], list[Operator]]:
     """Rows of a table by indices, those below 0 from its end, as JAX's take makes them.
 
     Args:
@@ -169,7 +176,7 @@ def looked_up(indices: int, *, last: int = TOKENS - 1, turned: bool = False) -> 
         Operator(Op.RESHAPE, ["all", "shape"], ["inside"]),
         Operator(Op.SELECT_V2, ["inside", "rows", "nan"], ["result"]),
     ]
-    return graph_model(tensors, operators, ["result"])
+    return tensors, operators
 
 
 @pytest.mark.parametrize("turned", [False, True])

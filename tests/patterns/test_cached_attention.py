@@ -17,6 +17,7 @@ from tflite_ort.schema import (
     ActivationFunctionType,
     AddOptions,
     BatchMatMulOptions,
+    BridgeError,
     ModelBuilder,
     MulOptions,
     Op,
@@ -45,7 +46,9 @@ class Layer:
         scaled: queries are multiplied by a number before they get their shape.
         flat: values of one head are [tokens, size].
         alone: all heads of the cache have the same queries.
-        table: the mask is looked up in `TABLE`, as JAX's take does it.
+        table: the mask is looked up in a table, as JAX's take does it.
+        blind: the last row of the table hides all tokens.
+        first: what the table says of the first token.
     """
 
     heads: int = 6
@@ -58,6 +61,8 @@ class Layer:
     alone: bool = False
     tokens: int = TOKENS
     table: bool = False
+    blind: bool = True
+    first: float = 0.0
     beta: float = 1.0
     activation: ActivationFunctionType = ActivationFunctionType.NONE
 
@@ -78,7 +83,7 @@ class Layer:
         groups, product, mask = parts
         graph.tensor("mask", mask)
         if self.table:
-            _look_up(graph, self.queries, self.tokens)
+            self._look_up(graph)
         (scores, adjoint), (values, adjoint_values) = product
         shape = (*groups, self.product_rows)
         apart = (self.heads, 1, self.queries) if self.apart else shape
@@ -140,6 +145,42 @@ class Layer:
         self._written(graph, "v", (*groups, SIZE, self.tokens), (*groups, SIZE, self.queries))
         return groups, (("k_out", True), ("v_out", True)), (1, 1, self.rows, self.tokens)
 
+    def _look_up(self, graph: SubgraphBuilder) -> None:
+        """Rows `x` of a table of masks."""
+        queries, tokens = self.queries, self.tokens
+        rows = causal(tokens, 0, -np.inf, tokens).astype(np.float32)
+        rows[:, 0] = self.first
+        if self.blind:
+            rows[-1] = -1e38
+        graph.constant("table", rows.reshape(tokens, 1, tokens))
+        for name, number in (("zero", [0]), ("count", [tokens]), ("first", [[0]]), ("axis", [1])):
+            graph.constant(name, np.int32(number))
+        graph.constant("last", np.int32([[tokens - 1]])).tensor("x", (queries,), TensorType.INT32)
+        for name in ("negative", "all"):
+            graph.tensor(name, (queries,), TensorType.BOOL)
+        for name in ("above", "below", "both"):
+            graph.tensor(name, (queries, 1), TensorType.BOOL)
+        for name in ("later", "wrapped"):
+            graph.tensor(name, (queries,), TensorType.INT32)
+        graph.tensor("index", (queries, 1), TensorType.INT32)
+        graph.constant("index_shape", np.int32([queries, 1])).constant("nan", np.float32(np.nan))
+        graph.tensor("filled", graph["mask"].shape).tensor("gathered", (queries, 1, tokens))
+        graph.tensor("inside", (*graph["mask"].shape[:-1], 1), TensorType.BOOL)
+        graph.constant("rows_shape", np.int32(graph["mask"].shape))
+        graph.constant("inside_shape", np.int32(graph["inside"].shape))
+        graph.operator(Op.LESS, ["x", "zero"], ["negative"])
+        graph.operator(Op.ADD, ["x", "count"], ["later"], AddOptions())
+        graph.operator(Op.SELECT, ["negative", "later", "x"], ["wrapped"])
+        graph.operator(Op.RESHAPE, ["wrapped", "index_shape"], ["index"])
+        graph.operator(Op.GREATER_EQUAL, ["index", "first"], ["above"])
+        graph.operator(Op.LESS_EQUAL, ["index", "last"], ["below"])
+        graph.operator(Op.LOGICAL_AND, ["above", "below"], ["both"])
+        graph.operator(Op.REDUCE_ALL, ["both", "axis"], ["all"], ReducerOptions())
+        graph.operator(Op.GATHER_ND, ["table", "index"], ["gathered"])
+        graph.operator(Op.RESHAPE, ["gathered", "rows_shape"], ["filled"])
+        graph.operator(Op.RESHAPE, ["all", "inside_shape"], ["inside"])
+        graph.operator(Op.SELECT_V2, ["inside", "filled", "nan"], ["mask"])
+
     def _queries(self, graph: SubgraphBuilder) -> str:
         """What the first product reads."""
         if not self.scaled:
@@ -175,40 +216,6 @@ class Layer:
         drawn = [rng.normal(0, 1, shape).astype(np.float32) for shape in shapes[:5]]
         full = np.broadcast_to(mask, (self.rows, self.tokens)).reshape(shapes[5])
         return [*drawn, np.ascontiguousarray(full, np.float32), places, values]
-
-
-def _look_up(graph: SubgraphBuilder, queries: int, tokens: int) -> None:
-    """Rows `x` of a table of masks, the last of which hides everything."""
-    rows = causal(tokens, 0, -np.inf, tokens).astype(np.float32)
-    rows[-1] = -1e38
-    graph.constant("table", rows.reshape(tokens, 1, tokens))
-    for name, number in (("zero", [0]), ("count", [tokens]), ("first", [[0]]), ("axis", [1])):
-        graph.constant(name, np.int32(number))
-    graph.constant("last", np.int32([[tokens - 1]])).tensor("x", (queries,), TensorType.INT32)
-    for name in ("negative", "all"):
-        graph.tensor(name, (queries,), TensorType.BOOL)
-    for name in ("above", "below", "both"):
-        graph.tensor(name, (queries, 1), TensorType.BOOL)
-    for name in ("later", "wrapped"):
-        graph.tensor(name, (queries,), TensorType.INT32)
-    graph.tensor("index", (queries, 1), TensorType.INT32)
-    graph.constant("index_shape", np.int32([queries, 1])).constant("nan", np.float32(np.nan))
-    graph.tensor("filled", graph["mask"].shape).tensor("gathered", (queries, 1, tokens))
-    graph.tensor("inside", (*graph["mask"].shape[:-1], 1), TensorType.BOOL)
-    graph.constant("rows_shape", np.int32(graph["mask"].shape))
-    graph.constant("inside_shape", np.int32(graph["inside"].shape))
-    graph.operator(Op.LESS, ["x", "zero"], ["negative"])
-    graph.operator(Op.ADD, ["x", "count"], ["later"], AddOptions())
-    graph.operator(Op.SELECT, ["negative", "later", "x"], ["wrapped"])
-    graph.operator(Op.RESHAPE, ["wrapped", "index_shape"], ["index"])
-    graph.operator(Op.GREATER_EQUAL, ["index", "first"], ["above"])
-    graph.operator(Op.LESS_EQUAL, ["index", "last"], ["below"])
-    graph.operator(Op.LOGICAL_AND, ["above", "below"], ["both"])
-    graph.operator(Op.REDUCE_ALL, ["both", "axis"], ["all"], ReducerOptions())
-    graph.operator(Op.GATHER_ND, ["table", "index"], ["gathered"])
-    graph.operator(Op.RESHAPE, ["gathered", "rows_shape"], ["filled"])
-    graph.operator(Op.RESHAPE, ["all", "inside_shape"], ["inside"])
-    graph.operator(Op.SELECT_V2, ["inside", "filled", "nan"], ["mask"])
 
 
 def _shapes(model: bytes) -> list[tuple[int, ...]]:
@@ -287,6 +294,23 @@ def test_a_mask_that_is_looked_up(queries: int) -> None:
     counts = optimised_nodes(model)
     assert counts["LessOrEqual"] == counts["Where"] == 0
     assert (counts["Gather"], counts["ReduceMax"]) == (2, 0 if queries == 1 else 1)
+
+
+@pytest.mark.parametrize(("blind", "first"), [(False, 0.0), (True, 0.0), (False, -1.5)])
+def test_a_mask_that_is_known_by_its_end_is_not_added(blind: bool, first: float) -> None:
+    """Other masks add something to a token that they show, or hide all tokens."""
+    layer = Layer(table=True, blind=blind, first=first)
+    rng, model = np.random.default_rng(SEED), layer.content()
+    drawn = [rng.normal(0, 1, shape).astype(np.float32) for shape in _shapes(model)[:5]]
+    for row in (0, 1, 17, TOKENS - 2, TOKENS - 1, -1, -9):
+        place = np.int32([0, max(row, 0), 0, 0])
+        check(layer, [*drawn, np.int32([row]), place, place])
+    counts = optimised_nodes(model)
+    is_added = blind or bool(first)
+    # Two more clip the places of the caches.
+    assert (counts["Gather"], counts["Add"] - 2) == ((2, 1) if is_added else (1, 0))
+    with pytest.raises(BridgeError):
+        answers(model, [*drawn, np.int32([TOKENS]), place, place])
 
 
 def test_small_caches_are_not_cut() -> None:
