@@ -17,6 +17,7 @@ from tflite_ort.plan import session_step
 from tflite_ort.schema import (
     CallOnceOptions,
     ConcatenationOptions,
+    FullyConnectedOptions,
     Op,
     StridedSliceOptions,
     TensorType,
@@ -150,3 +151,49 @@ def test_an_input_needs_no_reshape(named: bool) -> None:
     values = np.arange(12, dtype=np.float32).reshape(2, 6)
     check_invokes(model, [[values], [-values]])
     assert optimised_nodes(model)["Reshape"] == named
+
+
+@pytest.mark.parametrize("readers", [0, 1], ids=["alone", "read again"])
+def test_an_output_needs_no_reshape(
+    readers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of a layer are bound as they are; so they are where a stored plan is loaded."""
+    rng = np.random.default_rng(2)
+    tensors = {
+        "x": T((2, 3, 4)),
+        "w": T.constant(rng.normal(0, 1, (5, 4)).astype(np.float32)),
+        "v": T.constant(rng.normal(0, 1, (5, 5)).astype(np.float32)),
+        **dict.fromkeys("yz", T((2, 3, 5))),
+    }
+    options = FullyConnectedOptions(keep_num_dims=True)
+    layers = (["x", "w"], "y"), (["y", "v"], "z")
+    nodes = [Node(Op.FULLY_CONNECTED, inputs, [made], options) for inputs, made in layers]
+    model = model_of(Sub(tensors, nodes[: 1 + readers], ["x"], ["y", "z"][: 1 + readers]))
+    feeds = drawn((2, 3, 4), False)
+    check_invokes(model, feeds)
+    assert optimised_nodes(model)["Reshape"] == 0
+    first = Interpreter(model_content=model, cache=tmp_path)
+    first.allocate_tensors()
+    monkeypatch.delattr(session_step, "model_session")  # what is stored is not made again
+    stored = Interpreter(model_content=model, cache=tmp_path)
+    stored.allocate_tensors()
+    for given in feeds:
+        for got, want in zip(invoked(stored, given), invoked(first, given), strict=True):
+            assert got.shape == (2, 3, 5)
+            np.testing.assert_array_equal(got, want)
+
+
+def test_outputs_of_one_value_have_arrays_of_their_own() -> None:
+    tensors = {
+        "x": T((2, 6)),
+        "sizes": T.constant(np.int32([3, 4])),
+        **dict.fromkeys("ab", T((3, 4))),
+        "n": T((2, 6)),
+    }
+    nodes = [
+        Node(Op.NEG, ["x"], ["n"]),
+        Node(Op.RESHAPE, ["n", "sizes"], ["a"]),
+        Node(Op.RESHAPE, ["n", "sizes"], ["b"]),
+    ]
+    values = np.arange(12, dtype=np.float32).reshape(2, 6)
+    check_invokes(model_of(Sub(tensors, nodes, ["x"], ["a", "b", "n"])), [[values], [-values]])

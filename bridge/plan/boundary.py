@@ -120,6 +120,8 @@ class BoundaryTensor:
         target = self.target()
         if self.whole is None:
             return target
+        if self.variable is None:
+            return target.reshape(self.whole.shape)
         assert target.base is not None
         return target.base.reshape(self.whole.shape)
 

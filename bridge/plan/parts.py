@@ -2,7 +2,7 @@
 
 Where such a tensor crosses a session on the CPU, it needs no node:
 
-- a Reshape of an input is another shape of the array that is bound,
+- a Reshape of an input or an output is another shape of the array that is bound,
 - a streaming layer joins the cells that it has kept and new ones, and keeps the last ones of them:
   Concat, then Slice. The session gives the joined tensor, of which the variable is then a view,
 - a layer that keeps a window of steps has them as rows, see `opmap.graph.windows`.
@@ -50,8 +50,8 @@ class Wholes:
 
 
 def take_wholes(part: Partition, graph: ir.Graph, variables: Mapping[int, Any]) -> Wholes:
-    """Take nodes out of `graph` that only give an input another shape, or take a variable's next
-    value out of a larger tensor.
+    """Take nodes out of `graph` that only give an input or an output another shape, or take a
+    variable's next value out of a larger tensor.
 
     Args:
         part: without what `graph` has no inputs and outputs for.
@@ -72,8 +72,11 @@ def take_wholes(part: Partition, graph: ir.Graph, variables: Mapping[int, Any]) 
                 found.inputs[tensor.index] = whole
     slices = {op.label: op for op in part.operators if op.op in _SLICES}
     for place, tensor in enumerate(results):
-        if tensor.index in variables and reads[id(graph.outputs[place])] == 1:
-            whole = _sliced(graph, place, tensor, slices)
+        if reads[id(graph.outputs[place])] == 1:
+            if tensor.index in variables:
+                whole = _sliced(graph, place, tensor, slices)
+            else:
+                whole = _before_reshape(graph, place, tensor)
             if whole is not None:
                 found.outputs[tensor.index] = whole
     return found
@@ -111,6 +114,25 @@ def _reshaped(node: ir.Node, tensor: TensorView, graph: ir.Graph) -> Whole | Non
     for reader in graph.all_nodes():
         if any(each is result for each in reader.inputs):
             reader.inputs = tuple(value if each is result else each for each in reader.inputs)
+    graph.nodes.remove(node)
+    return Whole(sizes, 0)
+
+
+def _before_reshape(graph: ir.Graph, place: int, tensor: TensorView) -> Whole | None:
+    """Make an output that a Reshape makes what this node reads."""
+    value = graph.outputs[place]
+    node = value.producer()
+    source = None if node is None or node.op_type != "Reshape" else node.inputs[0]
+    if node is None or source is None or source.shape is None or source.producer() is None:
+        return None
+    sizes = tuple(size for size in source.shape if isinstance(size, int) and is_known(size))
+    known = len(sizes) == len(source.shape) and min(sizes, default=0) > 0
+    if not known or math.prod(sizes) != known_product(tensor.shape):
+        return None
+    if any(each is source for each in graph.outputs):
+        return None
+    source.dtype = value.dtype
+    graph.outputs[place] = source
     graph.nodes.remove(node)
     return Whole(sizes, 0)
 

@@ -357,7 +357,10 @@ class Graph(NotedNodes):
             return self._derive_rows(tensor, domain, forms)
         if self._is_in_rows(tensor):
             for _, present in [key for key in forms if key[0] is Layout.ROWS]:
-                whole = self.reshape(forms[Layout.ROWS, present], tensor.shape)
+                rows, sizes = forms[Layout.ROWS, present], row_shape(tensor)
+                if min(sizes) > 0 and rows.producer() is not None:
+                    rows.shape = sizes
+                whole = self.reshape(rows, tensor.shape)
                 self._record(tensor, (Layout.LAST, present), whole)
             return self.read(tensor, layout=layout, domain=domain)
         if not tensor.is_quantized:

@@ -61,15 +61,17 @@ class Token:
         tokens, heads = self.positions, prod(self.given) // SIZE // self.positions
         shape, angles = (1, heads, tokens, SIZE), (1, tokens, HALF)
         low = *shape[:-1], HALF
-        tensors |= {"heads": T(self.given), "column": T((1, tokens, 1), self.type)}
+        tensors |= {"given": T(self.given), "column": T((1, tokens, 1), self.type)}
         steps: list[tuple[Op, Sequence[str], str, Sequence[int], Any]] = [
+            (Op.NEG, ["given"], "heads", self.given, None),
             (Op.RESHAPE, ["heads", self._constant(tensors, shape)], "h", shape, None),
             (Op.CAST, ["column"], "real", (1, tokens, 1), None),
             (Op.MUL, ["real", "factors"], "angles", angles, MulOptions(self.activation)),
             (Op.SLICE, ["h", *self._places(tensors, 0, low)], "h1", low, None),
             (Op.SLICE, ["h", *self._places(tensors, HALF, low)], "h2", low, None),
             *(self._by_halves(low, angles) if self.halves else self._whole(low, angles)),
-            (Op.RESHAPE, ["y", self._constant(tensors, self.wanted)], "out", self.wanted, None),
+            (Op.RESHAPE, ["y", self._constant(tensors, self.wanted)], "moved", self.wanted, None),
+            (Op.NEG, ["moved"], "out", self.wanted, None),
         ]
         tensors["factors"] = T.constant(np.float32([[[1.0, 0.4, 0.03, 0.001]]]))
         tensors["minus"] = T.constant(np.float32(-1))
@@ -137,11 +139,11 @@ def check(token: Token, positions: Sequence[int]) -> None:
 
 SHAPES = [
     ((1, 1, 2, SIZE), (1, 1, 2, SIZE), 0),
-    ((1, 1, 2, 3 * SIZE), (2, 3, SIZE), 0),
-    ((1, 6 * SIZE), (6, SIZE), 1),
+    ((1, 1, 2, 3 * SIZE), (2, 3, SIZE), 1),
+    ((1, 6 * SIZE), (6, SIZE), 2),
     ((2, 1, 3, SIZE), (2, 3, SIZE), 1),
-    ((6, SIZE), (1, 6 * SIZE), 1),
-    ((SIZE // 2, 4), (2, SIZE), 1),
+    ((6, SIZE), (1, 6 * SIZE), 2),
+    ((SIZE // 2, 4), (2, SIZE), 2),
 ]
 
 
@@ -152,9 +154,8 @@ def test_angles_are_looked_up(
 ) -> None:
     token = Token(given, wanted, halves)
     counts = optimised_nodes(token.content())
-    # Of the mask and of the position. One Reshape makes the position a number; an input of the
-    # graph has any shape of its elements.
-    assert counts == {"RotaryEmbedding": 1, "Gather": 2, "Reshape": 1 + reshapes}
+    # Of the mask and of the position, which one Reshape makes a number.
+    assert counts == {"RotaryEmbedding": 1, "Gather": 2, "Reshape": 1 + reshapes, "Neg": 2}
     check(token, [0, 1, 17, TOKENS - 1, -1, -9, -TOKENS])
 
 
