@@ -90,6 +90,7 @@ class TokenAngles:
 def emit(x: TensorView, angles: TokenAngles, producers: Producers, g: Graph, op: View) -> None:
     """One node, in the shape that the heads have before and after a RESHAPE."""
     source = before_reshapes(x, producers)
+    source = x if source.is_variable else source  # which may be set anew before
     shape = _heads(source.shape, x.shape[-1]) or x.shape
     rows = angles.rows(g, (shape[0], shape[-2]))
     y = g.op("RotaryEmbedding", shaped(g, source, shape), rows, *angles.tables(g), domain=_DOMAIN)
