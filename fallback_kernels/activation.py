@@ -124,11 +124,12 @@ def hard_swish(op: View, inputs: Inputs, state: State) -> Outputs:
     """x * min(max(x + 3, 0), 6) / 6."""
     (x,) = inputs
     if op["input"].type is TensorType.FLOAT32:
-        return (x * np.clip(x + np.float32(3), np.float32(0), np.float32(6)) / np.float32(6),)
+        return (_hard_swish(x),)
     fine_scale = np.float32(1 / 128) * scale(op, op["input"])
     factor, shift = _int16_multiplier(fine_scale / scale(op, op.output))
-    if shift > 0:
-        raise KernelError("input scale is more than 128 times the output scale")
+    if shift > 0:  # TFLite's own kernel refuses such scales.
+        _require_one_type(op)
+        return (tabulated(op, x, _hard_swish),)
     # 16-bit fixed point, shifted left by 7 bits.
     fine = np.asarray(centred(op, op["input"], x) << 7).astype(np.int16)
     gate = _hard_sigmoid(fine, *_int16_multiplier(fine_scale / np.float32(3 / 32768)))
@@ -136,6 +137,11 @@ def hard_swish(op: View, inputs: Inputs, state: State) -> Outputs:
     # The truncation cancels the bias of the rounded products before it.
     codes = rounding_shift_right(np.trunc(product / 32768).astype(np.int32), -shift)
     return (clamped_codes(op, codes + zero_point(op, op.output)),)
+
+
+def _hard_swish(x: Float32Array) -> Float32Array:
+    gate = np.clip(x + np.float32(3), np.float32(0), np.float32(6))
+    return np.asarray(x * gate / np.float32(6), np.float32)
 
 
 def _hard_sigmoid(fine: npt.NDArray[np.int16], factor: int, shift: int) -> npt.NDArray[np.int32]:

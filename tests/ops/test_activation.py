@@ -370,6 +370,19 @@ def test_softmax_of_a_certain_class_saturates() -> None:
         assert got.tolist() == x.tolist()
 
 
+@pytest.mark.parametrize("type", (UINT8, INT8), ids=lambda type: type.name)
+def test_hard_swish_to_fine_codes(type: TensorType) -> None:
+    """LiteRT refuses scales that differ by more than 128; here both paths have the true value."""
+    zero, result_zero = shifted(type, 3), shifted(type, -60)
+    case = all_codes(Op.HARD_SWISH, type, 1.0, 1 / 256, 3, -60)
+    x = case.feeds[0].astype(np.float32) - np.float32(zero)
+    real = x * np.clip(x + 3, 0, 6) / 6
+    want = np.clip(np.round(real * 256) + result_zero, *quantized_range(type))
+    for providers in (None, []):
+        (got,), _ = ours(case.model(), case.feeds, providers)
+        assert_close(got, want.astype(got.dtype), 1, 0, f"with providers {providers}")
+
+
 def test_kernel_names_a_scale_that_it_refuses() -> None:
     tensor = T((3,), INT16, scale=0.1)
     with pytest.raises(KernelError, match="output scale"):
