@@ -183,7 +183,19 @@ def test_names_that_are_one() -> None:
     with pytest.raises(MalformedBundle, match="two entries are called"):
         open_bundle(stream.getvalue())
     with pytest.raises(MalformedBundle, match="is a file and a folder"):
-        open_bundle(task({"a": b"", "a/b": b""}))
+        open_bundle(task({"a": b"", "a.b": b"", "a/b": b""}))
+
+
+def test_names_in_many_folders() -> None:
+    """Each folder of a name took memory, so that 64 KB of them took 600 MB."""
+    longest = "/".join("a" * 64)
+    assert open_bundle(task({longest: b"x"})).content(longest) == b"x"
+    deep = task({"/".join("a" * 32_000): b"x"})
+    tracemalloc.start()
+    with pytest.raises(MalformedBundle, match="more than 63 folders"):
+        open_bundle(deep)
+    assert tracemalloc.get_traced_memory()[1] < MOST_BYTES
+    tracemalloc.stop()
 
 
 def test_a_bomb_is_not_unpacked() -> None:

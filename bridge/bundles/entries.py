@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from tflite_ort.schema import MalformedBundle
 
 MODEL, BUNDLE, FILE = "model", "bundle", "file"
 
-_LONGEST_PART = 255
+_LONGEST_PART, _MOST_PARTS = 255, 64
 _RESERVED = frozenset('<>:"|?*\\')
 # Windows has devices of these names in every folder, whatever the suffix.
 _DEVICE = re.compile(
@@ -55,6 +56,10 @@ def check_name(name: str) -> None:
     Raises:
         MalformedBundle: it is such a name.
     """
+    if name.count("/") >= _MOST_PARTS:
+        raise MalformedBundle(
+            f"entry name {name[:300]!r} is in more than {_MOST_PARTS - 1} folders"
+        )
     for part in name.split("/"):
         long = len(part.encode(errors="replace")) > _LONGEST_PART
         if part in ("", ".", "..") or long or part[-1] in ". ":
@@ -72,17 +77,13 @@ def check_distinct(names: Iterable[str]) -> None:
     Raises:
         MalformedBundle: there are such entries.
     """
-    seen: set[str] = set()
-    folders: set[str] = set()
-    for name in names:
-        key = name.casefold()
-        if key in seen:
-            raise MalformedBundle(f"two entries are called {name!r}")
-        seen.add(key)
-        parts = key.split("/")
-        folders.update("/".join(parts[:end]) for end in range(1, len(parts)))
-    if both := seen & folders:
-        raise MalformedBundle(f"{min(both)!r} is a file and a folder")
+    keys = sorted((name.casefold().replace("/", "\0"), name) for name in names)
+    # What is in a folder stands right behind a file of its name.
+    for (key, name), (after, other) in pairwise(keys):
+        if after == key:
+            raise MalformedBundle(f"two entries are called {other!r}")
+        if after.startswith(f"{key}\0"):
+            raise MalformedBundle(f"{name!r} is a file and a folder")
 
 
 def check_disjoint(spans: Iterable[tuple[int, int, str]]) -> None:
