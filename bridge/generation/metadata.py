@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tflite_ort.bundles import Bundle
 from tflite_ort.bundles.wire import Message
 from tflite_ort.generation.sampling import Sampling
+from tflite_ort.schema import MalformedBundle
 
 LLM, EXECUTOR = "LlmMetadataProto", "ExecutorMetadataProto"
 
@@ -26,6 +27,9 @@ MODEL_TYPES = {
     13: "gemma3_270m",
 }
 _TOP_K, _TOP_P, _GREEDY = 1, 2, 3
+# Bytes of a message. Real ones have some thousand; each of a million tokens takes a microsecond or
+# more, and a hundred bytes of memory.
+_MOST_BYTES = 1 << 20
 # A state that has a fixed size, as a recurrent one has.
 _LINEAR_ATTENTION = 5
 
@@ -103,7 +107,7 @@ def language_metadata(bundle: Bundle) -> LanguageMetadata:
     """What `bundle` says; a bundle may say nothing.
 
     Raises:
-        MalformedBundle: a message is damaged.
+        MalformedBundle: a message is damaged, or larger than 1 MiB.
     """
     llm, executor = (_section(bundle, kind) for kind in (LLM, EXECUTOR))
     kinds = [number for number in llm.message(6).numbers if number in MODEL_TYPES]
@@ -127,8 +131,13 @@ def language_metadata(bundle: Bundle) -> LanguageMetadata:
 
 
 def _section(bundle: Bundle, kind: str) -> Message:
-    names = [entry.name for entry in bundle.entries if entry.kind == kind]
-    return Message(bytes(bundle.content(names[0])) if names else b"")
+    entries = [entry for entry in bundle.entries if entry.kind == kind]
+    if not entries:
+        return Message(b"")
+    if entries[0].size > _MOST_BYTES:
+        text = f"the {kind} has {entries[0].size} bytes, more than {_MOST_BYTES}"
+        raise MalformedBundle(text)
+    return Message(bytes(bundle.content(entries[0].name)))
 
 
 def _sampling(message: Message) -> Sampling | None:

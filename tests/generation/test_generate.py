@@ -284,6 +284,7 @@ SHORT = struct.pack("<Q", 10**12) + hugging_face()[8:]
         (bundle(metadata=b"\x0a\x09"), MalformedBundle, "leaves its message"),
         (bundle(metadata=b"\x0b"), MalformedBundle, "type 3"),
         (bundle(metadata=b"\x00\x00"), MalformedBundle, "field 0"),
+        (bundle(metadata=b"\x12\x00" * (1 << 20)), MalformedBundle, "more than 1048576"),
         (bundle(metadata=field(7, b"\xff")), MalformedBundle, "no UTF-8"),
         (bundle(metadata=field(4, field(1, 2) + field(4, -1.0))), GenerationError, "temperature"),
     ],
