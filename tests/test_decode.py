@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from tflite_ort.decode.detections import anchored_detections
 from tflite_ort.decode.image_input import Preparation, add_image_input, no_projection
 from tflite_ort.decode.landmarks import pose
 from tflite_ort.decode.nodes import Nodes, described
-from tflite_ort.schema import Op, read_model
+from tflite_ort.schema import ModelBuilder, Op, read_model
 
 Array = npt.NDArray[Any]
 
@@ -84,6 +85,14 @@ def test_anchors_of_one_cell_follow_each_other() -> None:
     assert (points[0] == points[1]).all()
     assert (points[512:518] == points[512]).all()  # three layers of stride 16 share a map
     assert anchors_for(897, 128, 128) is None
+
+
+def test_anchors_of_a_vast_picture_are_not_made() -> None:
+    tracemalloc.start()
+    for count in (2_000, 32_000_000):  # the second are those of this size
+        assert anchors_for(count, 16_000, 32_000) is None
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
 
 
 def suppressed(boxes: Array, points: Array, scores: Array, threshold: float) -> list[Any]:
@@ -287,6 +296,23 @@ def test_kinds_are_told_by_shapes(name: str, tmp_path: Path) -> None:
     plain = session(export_onnx(content, decode=True))
     assert plain.get_inputs()[0].shape == [1, size, size, 3]
     assert [each.name for each in plain.get_outputs()] == said["outputs"]
+
+
+def test_a_model_without_results_is_of_no_kind() -> None:
+    builder = ModelBuilder()
+    graph = builder.subgraph().tensor("picture", (1, 8, 8, 3)).tensor("lost", (1, 8, 8, 3))
+    graph.operator(Op.ABS, ["picture"], ["lost"]).inputs("picture").outputs()
+    assert kind_of(read_model(builder.write())) is None
+
+
+def test_results_that_are_not_those_of_the_post_processing() -> None:
+    builder = ModelBuilder()
+    graph = builder.subgraph().tensor("picture", (1, 8, 8, 3)).inputs("picture")
+    for name in "abcd":
+        graph.tensor(name, (1, 10))
+    names = ["picture", "picture", "picture"]
+    graph.operator("TFLite_Detection_PostProcess", names, list("abcd"), b"").outputs(*"abca")
+    assert kind_of(read_model(builder.write())) is None
 
 
 def test_classes_are_sorted_and_limited() -> None:

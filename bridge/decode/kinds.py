@@ -112,8 +112,8 @@ class _Network:
         return sorted(heads)
 
     def last(self) -> str:
-        """The operator that makes the first output; of a custom one its name."""
-        return self.maker(0)
+        """The operator that makes the first output; of a custom one its name. Empty for none."""
+        return self.maker(0) if self.outputs else ""
 
     def maker(self, output: int) -> str:
         """The operator that makes an output; of a custom one its name."""
@@ -206,6 +206,8 @@ def _listed(network: _Network) -> Kind | None:
     last = next(
         op for op in reversed(network.graph.operators) if network.graph.outputs[0] in op.outputs
     )
+    if sorted(last.outputs) != sorted(network.graph.outputs):
+        return None
     order = [network.graph.outputs.index(index) for index in last.outputs]
 
     def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
