@@ -104,7 +104,7 @@ def input_rounding(
     """
     if not _is_hybrid(g, input, filter):
         return None
-    if g.target.hybrid == "xnnpack" and delegated and filter.is_constant:
+    if g.target.hybrid == "xnnpack" and delegated and _are_delegated(filter):
         return Rounding.XNNPACK
     return _own_rounding(asymmetric=asymmetric)
 
@@ -114,6 +114,16 @@ def is_delegated(op: OperatorView[Any]) -> bool:
     bias = op.get("bias")
     is_clamped = op.options.fused_activation_function not in UNCLAMPED
     return is_clamped and (bias is None or bias.is_constant)
+
+
+def _are_delegated(filter: TensorView) -> bool:
+    """Whether XNNPACK takes these weights: constants, and of 2 bits only rows of whole bytes that
+    have a scale each."""
+    if filter.type is not TensorType.INT2 or not filter.is_constant:
+        return filter.is_constant
+    quantization = filter.quantization
+    rows, depth = filter.shape[0], filter.shape[-1]
+    return depth % 4 == 0 and quantization is not None and quantization.scale.size == rows
 
 
 def _is_hybrid(g: Graph, input: TensorView, filter: TensorView) -> bool:

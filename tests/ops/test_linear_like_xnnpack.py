@@ -18,6 +18,7 @@ from tflite_ort.schema import (
     FullyConnectedOptions,
     Op,
     Padding,
+    TensorType,
 )
 
 SEED = 11
@@ -152,7 +153,20 @@ def with_computed(case: Case, place: int) -> Case:
     return replace(case, inputs=[*inputs, *case.inputs[place + 1 :]])
 
 
+def of_two_bits(depth: int, *, by_rows: bool) -> Case:
+    rng = np.random.default_rng(SEED)
+    scale: Any = rng.uniform(0.01, 0.02, 9).tolist() if by_rows else 0.01
+    codes = rng.integers(-1, 2, (9, depth)).astype(np.int8)
+    inputs = [T((3, depth)), T.constant(codes, TensorType.INT2, scale=scale, axis=0)]
+    return Case("2 bits", Op.FULLY_CONNECTED, inputs, [T((3, 9))], FullyConnectedOptions(), 14)
+
+
 OTHERS = {
+    **{
+        f"2 bits, {depth}, {by_rows}": of_two_bits(depth, by_rows=by_rows)
+        for depth in (8, 12, 30)
+        for by_rows in (False, True)
+    },
     "vector": of_few_rows("vector", (64,)),
     "TANH": of_few_rows("TANH", (1, 64), fused_activation_function=Activation.TANH),
     "computed weights": with_computed(of_few_rows("weights", (1, 64)), 1),
@@ -163,7 +177,8 @@ OTHERS = {
 
 @pytest.mark.parametrize("case", OTHERS.values(), ids=OTHERS)
 def test_what_xnnpack_takes_and_what_it_leaves(case: Case) -> None:
-    """It takes vectors, and leaves what has computed weights or a computed bias, or a TANH."""
+    """It takes vectors, and leaves what has computed weights or a computed bias, or a TANH. Of
+    weights of 2 bits it takes those whose rows are whole bytes with a scale each."""
     print(f"seed {SEED}")
     feeds = case.arrays(np.random.default_rng(SEED))
     for array in feeds:  # the least code has no opposite, which LiteRT's own kernels need
