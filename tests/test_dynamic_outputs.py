@@ -81,8 +81,8 @@ def narrow_sizes(type: TensorType) -> bytes:
 
 def number_as_counted() -> bytes:
     """A constant number in the shape of the places where the input is true."""
-    tensors = {"c": T((4,), BOOL), "w": T((1, 1), INT64), "number": T.constant(np.int64([5]))}
-    tensors |= {"sizes": T((2,), INT32), "y": T((1, 1), INT64)}
+    tensors = {"c": T((4,), BOOL), "w": T((1, 1), INT64), "number": T.constant(np.int32([5]))}
+    tensors |= {"sizes": T((2,), INT32), "y": T((1, 1), INT32)}
     nodes = [
         Node(Op.WHERE, ["c"], ["w"]),
         Node(Op.SHAPE, ["w"], ["sizes"], ShapeOptions(out_type=INT32)),
