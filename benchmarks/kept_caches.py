@@ -5,7 +5,8 @@
 Models: $TFLITE_ORT_MODELS2, else ../shared/models2. The decode signature of every language model is
 called through its runner with 17 tokens, and with as many as fit but for 31, on one thread. Ours
 keeps its caches; LiteRT's runner gets them as inputs and returns them, and `invoke` is LiteRT
-without these copies. The runtimes take turns; times are medians. The ratios are LiteRT / ours.
+without these copies. All calls take turns; times are medians. The ratios are LiteRT / ours, and for
+each round without LiteRT our time with few tokens over that with many.
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 from tflite_ort import Interpreter
 
 Array = npt.NDArray[Any]
+Place = tuple[int, str]  # how many tokens, and the runtime
 
 FOLDER = Path(
     os.environ.get("TFLITE_ORT_MODELS2") or Path(__file__).parents[2] / "shared" / "models2"
 )
 FEW, FREE = 16, 32
+_ALONE = "ours alone"
 
 
 def inputs_at(details: Mapping[str, Any], position: int) -> dict[str, Array]:
@@ -54,36 +57,50 @@ def inputs_at(details: Mapping[str, Any], position: int) -> dict[str, Array]:
     return arrays
 
 
-def timed(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """The median time of each call in microseconds; they take turns."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
+def timed(calls: Mapping[Place, Callable[[], Any]], rounds: int) -> dict[Place, Array]:
+    """The times of each call in microseconds, one for each round; they take turns."""
+    times: dict[Place, list[float]] = {place: [] for place in calls}
     for turn in range(rounds + 3):
-        for name, call in calls.items():
+        for place, call in calls.items():
             started = time.perf_counter()
             call()
             if turn >= 3:
-                times[name].append(time.perf_counter() - started)
-    return {name: statistics.median(each) * 1e6 for name, each in times.items()}
+                times[place].append(time.perf_counter() - started)
+    return {place: np.array(each) * 1e6 for place, each in times.items()}
 
 
-def times_of(
-    path: Path, inputs: Mapping[str, Any], hybrid: str, rounds: int
-) -> Iterator[tuple[int, dict[str, float]]]:
-    """By number of tokens, the times of the decode signature of a file."""
+def times_of(path: Path, inputs: Mapping[str, Any], hybrid: str, rounds: int) -> dict[Place, Array]:
+    """The times of the decode signature of a file, by number of tokens and runtime."""
     caches = {name for name in inputs if name.startswith("kv_cache")}
     theirs = LiteRT(str(path), num_threads=1)
     runner = theirs.get_signature_runner("decode")
     kept = Interpreter(path, hybrid=hybrid).get_signature_runner("decode", keep=caches)
     empty = {name: np.zeros(inputs[name][0], np.dtype(inputs[name][1])) for name in caches}
     capacity = max(size for name in caches for size in inputs[name][0])
+    calls: dict[Place, Callable[[], Any]] = {}
     for position in (FEW, capacity - FREE):
         given = inputs_at(runner.get_input_details(), position)
-        calls = {
-            "LiteRT": partial(runner, **given, **empty),
-            "invoke": partial(theirs._interpreter.Invoke, runner._subgraph_index),
-            "ours": partial(kept, **given),
-        }
-        yield position + 1, timed(calls, rounds)
+        calls[position + 1, "LiteRT"] = partial(runner, **given, **empty)
+        invoke = partial(theirs._interpreter.Invoke, runner._subgraph_index)
+        calls[position + 1, "invoke"] = invoke  # with what the runner has set
+        calls[position + 1, "ours"] = partial(kept, **given)
+    alone = {(tokens, _ALONE): calls[tokens, "ours"] for tokens, _ in calls}
+    return timed(calls, rounds) | timed(alone, rounds)
+
+
+def lines(times: Mapping[Place, Array]) -> Iterator[str]:
+    """For each number of tokens the times and ratios; then few tokens over many."""
+    few, many = sorted({tokens for tokens, _ in times})
+    for tokens in (few, many):
+        us = {name: statistics.median(times[tokens, name]) for name in ("LiteRT", "invoke", "ours")}
+        shown = ", ".join(f"{name} {each:.0f} us" for name, each in us.items())
+        ratios = f"{us['LiteRT'] / us['ours']:.2f}, of invoke {us['invoke'] / us['ours']:.2f}"
+        yield f"{tokens:4} tokens   {shown}   {ratios}"
+    shares = times[few, _ALONE] / times[many, _ALONE]
+    low, middle, high = np.quantile(shares, (0.25, 0.5, 0.75))
+    us = [statistics.median(times[tokens, _ALONE]) for tokens in (few, many)]
+    share = f"{middle:.2f} (quartiles {low:.2f} to {high:.2f})"
+    yield f"{few:4} / {many} tokens   ours alone {us[0]:.0f} us / {us[1]:.0f} us, {share}"
 
 
 def main() -> None:
@@ -100,10 +117,8 @@ def main() -> None:
         if not wanted or not any(name.startswith("kv_cache") for name in inputs):
             continue
         path = arguments.models / entry["file"]
-        for tokens, us in times_of(path, inputs, arguments.hybrid, arguments.rounds):
-            times = ", ".join(f"{name} {each:.0f} us" for name, each in us.items())
-            ratios = f"{us['LiteRT'] / us['ours']:.2f}, of invoke {us['invoke'] / us['ours']:.2f}"
-            print(f"{entry['name']:34}{tokens:4} tokens   {times}   {ratios}", flush=True)
+        for line in lines(times_of(path, inputs, arguments.hybrid, arguments.rounds)):
+            print(f"{entry['name']:34}{line}", flush=True)
 
 
 if __name__ == "__main__":
