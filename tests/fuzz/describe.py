@@ -61,14 +61,15 @@ def makers(content: bytes) -> list[tuple[str, tuple[int, ...]]]:
     return [(name_of(model, op), op.outputs) for op in graph.operators]
 
 
-def dense(content: bytes) -> bytes | None:
-    """The file without compressed constants; None if there are none that can be made dense."""
+def plain(content: bytes) -> bytes | None:
+    """The file without compressed constants and without constants that are inputs of called
+    subgraphs; None if there are none that can be taken out."""
     try:
         model = read_model(content)
     except BridgeError:
         return None
-    plain = repairs.dense(model)
-    return None if plain is model else write_model(plain)
+    made = repairs.free_inputs(repairs.dense(model))
+    return None if made is model else write_model(made)
 
 
 def steps(content: bytes) -> int:

@@ -14,7 +14,7 @@ from itertools import islice
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 
-from tests.fuzz.describe import dense, operators, steps
+from tests.fuzz.describe import operators, plain, steps
 from tests.fuzz.feeds import Tame
 from tests.fuzz.judge import Finding, Record, judged
 from tests.fuzz.limits import TOO_SLOW, confine, deadline
@@ -113,17 +113,18 @@ class Slot:
     def _is_loop(self, number: int) -> bool:
         """Whether a file asks for its time: it has so many steps of a recurrent layer; or a loop
         that LiteRT leaves sooner, where an operator in it refuses a value whose result nobody
-        reads; or one that LiteRT does not leave either once no constant is compressed; or one that
-        ends at once when it is fed small integers: its inputs say how often it runs."""
+        reads; or one that LiteRT does not leave either once no constant is compressed, or is what a
+        called subgraph is given; or one that ends at once when it is fed small integers: its inputs
+        say how often it runs."""
         made = self.make(number)
         if steps(made.content) * A_STEP >= self.patience[1]:
             return True
         if self.litert is None or "WHILE" not in operators(made.content):
             return False
         answer = self.litert.ask(Question(made.content, made.inputs, seconds=self.patience[0]))
-        plain = dense(made.content)
-        if answer.stage == "done" and plain is not None:
-            answer = self.litert.ask(Question(plain, made.inputs, seconds=self.patience[0]))
+        repaired = plain(made.content)
+        if answer.stage == "done" and repaired is not None:
+            answer = self.litert.ask(Question(repaired, made.inputs, seconds=self.patience[0]))
             return answer.stage == "hung"
         return answer.stage == "invoke" or _ends_with_small_numbers(made, self.patience[0])
 

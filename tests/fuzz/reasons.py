@@ -72,6 +72,7 @@ def _shapes(case: Case) -> dict[int, Shape]:
 REASONS = (
     Reason("compressed constants", repairs.dense),
     Reason("constants longer than their shapes", repairs.fitting),
+    Reason("constants that are given another value", repairs.free_inputs),
     Reason("bytes that are neither true nor false", repair_types.booleans),
     Reason("handles as results", repair_types.no_handles),
     Reason("strings without dimensions", repairs.strings_in_rows),

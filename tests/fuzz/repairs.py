@@ -15,6 +15,7 @@ import numpy as np
 
 from tests.fuzz.tree import (
     Array,
+    data_of,
     set_at,
     values_of,
     with_data,
@@ -191,6 +192,16 @@ def dense(model: Model) -> Model:
         except BridgeError:
             continue
         model = with_data(model, graph, number, data, sparsity=None)
+    return model
+
+
+def free_inputs(model: Model) -> Model:
+    """No input of a called subgraph is a constant."""
+    for graph in range(1, len(model.subgraphs)):
+        tensors = model.subgraphs[graph].tensors
+        for number in model.subgraphs[graph].inputs:
+            if 0 <= number < len(tensors) and data_of(model, tensors[number]) is not None:
+                model = with_tensor(model, graph, number, buffer=0)
     return model
 
 

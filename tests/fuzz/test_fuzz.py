@@ -15,11 +15,11 @@ import pytest
 from tests.fuzz import lines, tree_sparsity
 from tests.fuzz.compare import difference
 from tests.fuzz.corpus import MOST_DECLARED, Corpus, fixed_corpus, small_corpus
-from tests.fuzz.describe import operators
+from tests.fuzz.describe import operators, plain
 from tests.fuzz.litert import LiteRT, Question
 from tests.fuzz.mutate import CHANGES, GRAFTS, mutant
 from tests.fuzz.regressions import FOLDER, known
-from tests.fuzz.tree import Unfit
+from tests.fuzz.tree import Unfit, data_of, with_data
 from tests.one_op import Node, T, one_op_model
 from tests.subgraph_models import Sub, model_of
 from tflite_ort.schema import (
@@ -234,6 +234,18 @@ def test_a_loop_that_its_inputs_ask_for_is_no_hang(tmp_path: Path) -> None:
     command = [sys.executable, "-c", COUNTED, *map(str, files)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "False"]
+
+
+def test_constants_that_called_subgraphs_are_given_are_taken_out() -> None:
+    """LiteRT writes what they are given over the data, which other tensors may have too."""
+    model = read_model(endless())
+    (number,) = model.subgraphs[1].inputs
+    given = with_data(model, 1, number, np.int32(7).tobytes())
+    repaired = plain(write_model(given))
+    assert repaired is not None and plain(write_model(model)) is None
+    graph = read_model(repaired).subgraphs[1]
+    assert data_of(given, given.subgraphs[1].tensors[number]) is not None
+    assert data_of(read_model(repaired), graph.tensors[number]) is None
 
 
 def test_results_that_the_asking_process_has_no_room_for() -> None:
