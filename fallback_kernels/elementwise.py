@@ -50,6 +50,7 @@ from tflite_ort.schema.arithmetic.fixed_point import (
     rescale,
 )
 from tflite_ort.schema.arithmetic.function_table import tabulated_function
+from tflite_ort.schema.shapes.registry import shown
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -379,6 +380,6 @@ def bucketize(op: OperatorView[BucketizeOptions], inputs: Inputs, state: State) 
     (x,) = inputs
     boundaries = np.asarray(op.options.boundaries or (), np.float32)
     if not np.all(boundaries[1:] >= boundaries[:-1]):
-        raise KernelError(f"boundaries {boundaries.tolist()} are not in ascending order")
+        raise KernelError(f"boundaries {shown(boundaries)} are not in ascending order")
     real = x if x.dtype == np.float64 else x.astype(np.float32)
     return (np.asarray(np.searchsorted(boundaries, real, side="right"), np.int32),)

@@ -16,7 +16,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.arithmetic.fixed_point import round_half_away
 from tflite_ort.schema.arithmetic.resizing import POSITION_BITS, float_positions, integer_positions
-from tflite_ort.schema.shapes.registry import LONGEST_SIDE
+from tflite_ort.schema.shapes.registry import LONGEST_SIDE, shown
 from tflite_ort.schema.values.semantics import nearest_indices
 
 _BAND = 1 << 20  # elements of a result, or of its rows in the image, that are made at once
@@ -51,9 +51,9 @@ def resize_nearest_neighbor(
 def _size(image: Array, size: Array) -> tuple[int, int]:
     """Height and width."""
     if size.shape != (2,) or (size <= 0).any():
-        raise KernelError(f"an image cannot have size {size.tolist()}")
+        raise KernelError(f"an image cannot have size {shown(size)}")
     if size.max() > LONGEST_SIDE:
-        raise KernelError(f"size {size.tolist()}, expected at most {LONGEST_SIDE}")
+        raise KernelError(f"size {shown(size)}, expected at most {LONGEST_SIDE}")
     return int(size[0]), int(size[1])
 
 

@@ -23,6 +23,7 @@ from tflite_ort.schema.arithmetic.generators import (
     SKIPPED,
     random_seeds,
 )
+from tflite_ort.schema.shapes.registry import shown
 
 Words = npt.NDArray[np.uint32]
 
@@ -100,7 +101,7 @@ def _cumulated(logits: Array) -> Array:
 
 def _shape(shape: Array) -> tuple[int, ...]:
     if shape.ndim != 1 or (shape < 0).any():
-        raise KernelError(f"shape is {shape.tolist()}, expected a list of sizes")
+        raise KernelError(f"shape is {shown(shape)}, expected a list of sizes")
     return tuple(shape.tolist())
 
 

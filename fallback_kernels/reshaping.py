@@ -27,6 +27,7 @@ from tflite_ort.schema import (
     UnpackOptions,
 )
 from tflite_ort.schema.arithmetic.fixed_point import round_half_away, saturate
+from tflite_ort.schema.shapes.registry import shown
 from tflite_ort.schema.shapes.reshaping import (
     bitcast_shape,
     legacy_shape,
@@ -172,7 +173,7 @@ def fill(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     if value.ndim or dims.ndim != 1 or dims.dtype not in (np.int32, np.int64):
         raise KernelError(f"{dims.dtype} dims {dims.shape} and a value of shape {value.shape}")
     if np.any(dims < 0):
-        raise KernelError(f"Fill dimensions must be >= 0, got {dims.tolist()}")
+        raise KernelError(f"Fill dimensions must be >= 0, got {shown(dims)}")
     return (np.full(dims, value, value.dtype),)
 
 
@@ -240,5 +241,5 @@ def mirror_pad(op: OperatorView[MirrorPadOptions], inputs: Inputs, state: State)
 
 def _pads(array: Array, paddings: Array) -> list[tuple[int, int]]:
     if paddings.shape != (array.ndim, 2) or (paddings < 0).any():
-        raise KernelError(f"paddings {paddings.tolist()} do not pad a tensor of rank {array.ndim}")
+        raise KernelError(f"paddings {shown(paddings)} do not pad a tensor of rank {array.ndim}")
     return [(int(before), int(after)) for before, after in paddings]

@@ -8,6 +8,7 @@ import numpy as np
 
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import KernelError, Op, OperatorView, ReverseSequenceOptions
+from tflite_ort.schema.shapes.registry import shown
 from tflite_ort.schema.shapes.tiling import (
     batch_to_space_shape,
     broadcast_shape,
@@ -40,7 +41,7 @@ def broadcast_args(op: OperatorView[Any], inputs: Inputs, state: State) -> Outpu
     rank = max(shape.size for shape in inputs)
     a, b = (np.concatenate([np.ones(rank - s.size, s.dtype), s]) for s in inputs)
     if ((a != b) & (a != 1) & (b != 1)).any():
-        raise KernelError(f"{inputs[0].tolist()} and {inputs[1].tolist()} do not broadcast")
+        raise KernelError(f"{shown(inputs[0])} and {shown(inputs[1])} do not broadcast")
     return (np.where(a == 1, b, a),)
 
 
@@ -60,7 +61,7 @@ def reverse_sequence(
     sequences = np.moveaxis(array, axes, (0, 1))
     if lengths.shape != sequences.shape[:1] or (lengths > sequences.shape[1]).any():
         raise KernelError(
-            f"lengths {lengths.tolist()} for {len(sequences)} sequences of {sequences.shape[1]}"
+            f"lengths {shown(lengths)} for {len(sequences)} sequences of {sequences.shape[1]}"
         )
     steps, ends = np.arange(sequences.shape[1]), lengths[:, np.newaxis]
     order = np.where(steps < ends, ends - 1 - steps, steps)

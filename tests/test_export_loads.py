@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 from tests.one_op import Node, T, graph_model, one_op_model, ours
@@ -190,3 +191,21 @@ def test_quantize_from_32_bits(
     assert runners == {"ort"}
     for got in (by_ort, ours(model, [x], [])[0], exported(model, [x])):
         np.testing.assert_array_equal(got[0], want)
+
+
+@pytest.mark.parametrize("opset", [17, 21, 24])
+@pytest.mark.parametrize("type", [TensorType.INT4, TensorType.INT2], ids=lambda type: type.name)
+def test_narrow_codes_that_are_moved_as_floats(type: TensorType, opset: int) -> None:
+    """ONNX Runtime moves a DequantizeLinear behind a Transpose, and refuses its own nodes."""
+    tensors = {"x": T((2, 3, 4), type, 0.1), "real": T((2, 3, 4)), "y": T((4, 2, 3))}
+    tensors["order"] = T.constant(np.int32([2, 0, 1]))
+    nodes = [
+        Node(Op.DEQUANTIZE, ["x"], ["real"], None, 6),
+        Node(Op.TRANSPOSE, ["real", "order"], ["y"]),
+    ]
+    proto = export_onnx(graph_model(tensors, nodes, ["y"]), opset=opset)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    codes = np.arange(24, dtype=np.int8).reshape(2, 3, 4) % 4 - 2
+    (got,) = session.run(None, {"x": codes})
+    want = codes.transpose(2, 0, 1) * np.float32(0.1)
+    np.testing.assert_array_equal(got, want.astype(np.float32))

@@ -129,6 +129,9 @@ def test_lists_are_of_few_integers() -> None:
     inputs.check(replace(view(), inputs=(x, many), outputs=(x,) * 129))  # one for each result
     with pytest.raises(ModelError, match="ADD_0: input 'axes' lists 129 numbers, at most 128"):
         inputs.check(replace(view(), inputs=(x, many)))
+    empty = replace(axes, shape=(2, 1 << 20, 0))  # a million lists of nothing, if they are listed
+    with pytest.raises(ModelError, match="'axes' lists 2097152 numbers, at most 128"):
+        inputs.check(replace(view(), inputs=(x, empty)))
     with pytest.raises(ModelError, match="FLOAT32 is not one of the types accepted: INT16, INT32"):
         inputs.check(replace(view(), inputs=(x, floats)))
     with pytest.raises(ModelError, match="INT64 is not one of the types accepted: INT32"):

@@ -196,8 +196,8 @@ class Graph(NotedNodes):
             constant = replace(tensor, constant=real, type=TensorType.FLOAT32, quantization=None)
             return self._read_expanded(constant, layout, Domain.REAL, max(rank or 0, tensor.rank))
         codes = self.read(tensor, layout=layout, domain=Domain.STORED, rank=rank)
-        parameters = self._parameters(tensor, carried_type(tensor), step)
-        return self.op("DequantizeLinear", codes, *parameters)
+        type = carried_type(tensor)
+        return self._decoded(codes, type, self._parameters(tensor, type, step))
 
     # What the lowering loop uses ---------------------------------------------------------------
 

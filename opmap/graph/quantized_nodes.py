@@ -252,7 +252,16 @@ class QuantizedNodes(Nodes):
         return self.constant(np.float32(step)), self.constant(zero_point)
 
     def _dequantize(self, value: ir.Value, tensor: TensorView, type_: TensorType) -> ir.Value:
-        return self.op("DequantizeLinear", value, *self._parameters(tensor, type_))
+        return self._decoded(value, type_, self._parameters(tensor, type_))
+
+    def _decoded(
+        self, codes: ir.Value, type_: TensorType, parameters: tuple[ir.Value, ir.Value]
+    ) -> ir.Value:
+        real = self.op("DequantizeLinear", codes, *parameters)
+        # ONNX Runtime moves a DequantizeLinear of int8 behind a Transpose and the like, and from
+        # opset 21 on it refuses the QuantizeLinear that it makes for that: its zero point is uint8.
+        # Codes of INT8 become others here.
+        return self.apart(real) if type_ in (TensorType.INT4, TensorType.INT2) else real
 
     def _recode(
         self, value: ir.Value, tensor: TensorView, source: TensorType, target: TensorType

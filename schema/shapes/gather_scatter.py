@@ -15,6 +15,7 @@ from tflite_ort.schema.shapes.registry import (
     Shapes,
     listed,
     rule,
+    shown,
     single,
 )
 from tflite_ort.schema.values.semantics import normalized_axis
@@ -28,7 +29,7 @@ def scatter_shape(indices: Shape, updates: Shape, shape: Array) -> Shape:
     """SCATTER_ND's `shape`, to which index tuples [N..., K] bring updates [N..., shape[K:]...]."""
     result: Shape = tuple(shape.reshape(-1).tolist())
     if shape.ndim != 1 or min(result, default=0) < 0 or not indices or not updates:
-        raise ModelError(f"shape {shape.tolist()}, indices {indices} and updates {updates}")
+        raise ModelError(f"shape {shown(shape)}, indices {indices} and updates {updates}")
     if not is_known(indices[-1]):
         return result
     if indices[-1] > len(result) or differ((*indices[:-1], *result[indices[-1] :]), updates):
@@ -57,7 +58,7 @@ def dense_shape(indices: Shape, shape: Array, values: Shape) -> Shape:
     if len(values) > 1 or (values and known and prod(values) != prod(indices[:1])):
         raise ModelError(f"values of shape {values} for indices of shape {indices}")
     if shape.ndim != 1 or min(result, default=0) < 0:
-        raise ModelError(f"shape {shape.tolist()} is none")
+        raise ModelError(f"shape {shown(shape)} is none")
     return result
 
 
@@ -104,7 +105,7 @@ def segment_count(ids: Array, rows: int) -> int:
         raise ModelError(f"segment ids of shape {ids.shape} for {rows} rows")
     steps = ids[1:].astype(int) - ids[:-1]
     if ids.size and (ids[0] != 0 or ((steps != 0) & (steps != 1)).any()):
-        raise ModelError(f"segment ids {ids.tolist()} do not count up from 0 one by one")
+        raise ModelError(f"segment ids {shown(ids)} do not count up from 0 one by one")
     return int(ids[-1]) + 1 if ids.size else 0
 
 

@@ -10,7 +10,7 @@ from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import LSHProjectionType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.layer_options import LSHProjectionOptions
-from tflite_ort.schema.shapes.registry import Shape, Shapes, rule
+from tflite_ort.schema.shapes.registry import Shape, Shapes, rule, shown
 from tflite_ort.schema.values.sizes import differ, is_known, unknown_shape
 from tflite_ort.schema.values.view import Array, OperatorView
 
@@ -38,7 +38,7 @@ def combined_shape(shape: Array, params: Shape) -> Shape:
     """EMBEDDING_LOOKUP_SPARSE's dense shape, whose last dimension gives way to a row."""
     result: Shape = (*shape.tolist()[:-1], *params[1:])
     if shape.ndim != 1 or not shape.size or len(params) < 2 or min(result) < 0:
-        raise ModelError(f"dense shape {shape.tolist()} of rows of params {params}")
+        raise ModelError(f"dense shape {shown(shape)} of rows of params {params}")
     return result
 
 

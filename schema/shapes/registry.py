@@ -27,6 +27,8 @@ from itertools import chain, zip_longest
 from math import prod
 from typing import Any
 
+import numpy.typing as npt
+
 from tflite_ort.optional import load
 from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
 from tflite_ort.schema.file.errors import ModelError
@@ -48,6 +50,7 @@ Rule = Callable[[OperatorView[Any]], Shapes | None]
 MOST_CELLS = 1 << 26
 # Of an image that is resized or a row that is transformed: longer ones take gigabytes and minutes.
 LONGEST_SIDE = 1 << 22
+_LISTED = 64
 _NAMED = 8  # shapes in a message
 
 RULES: dict[Key, Rule] = {}
@@ -108,6 +111,14 @@ def check_rank(rank: int) -> None:
     """Refuse more dimensions than an array can have."""
     if rank > MOST_DIMENSIONS:
         raise ModelError(f"{rank} dimensions, more than {MOST_DIMENSIONS}")
+
+
+def shown(array: npt.NDArray[Any]) -> str:
+    """An array in a message: the first of many numbers. Lists of no elements may have many rows."""
+    if 0 < array.size <= _LISTED:
+        return str(array.tolist())
+    more = f" and {array.size - _LISTED} more" if array.size else ""
+    return f"{array.reshape(-1)[:_LISTED].tolist()}{more}"
 
 
 def some(shapes: Sequence[Shape]) -> str:

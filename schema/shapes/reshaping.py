@@ -17,6 +17,7 @@ from tflite_ort.schema.shapes.registry import (
     of_rank,
     rule,
     shapes_of_one_type,
+    shown,
     some,
 )
 from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
@@ -133,7 +134,7 @@ def transpose(op: OperatorView[Any]) -> Shapes | None:
         return (unknown_shape(len(shape)),)
     order = [normalized_axis(int(axis), len(shape)) for axis in perm]
     if sorted(order) != list(range(len(shape))):
-        raise ModelError(f"{perm.tolist()} is not a permutation of rank {len(shape)}")
+        raise ModelError(f"{shown(perm)} is not a permutation of rank {len(shape)}")
     return (tuple(shape[axis] for axis in order),)
 
 
@@ -249,7 +250,7 @@ def fill(op: OperatorView[Any]) -> Shapes | None:
     """What the dims input says."""
     dims = op["dims"].data
     if dims is not None and (dims.ndim != 1 or (dims < 0).any()):
-        raise ModelError(f"Fill dimensions must be >= 0 and one list, got {dims.tolist()[:8]}")
+        raise ModelError(f"Fill dimensions must be >= 0 and one list, got {shown(dims)}")
     shape = listed(op["dims"])
     return None if shape is None else (shape,)
 
@@ -304,5 +305,5 @@ def pad(op: OperatorView[Any]) -> Shapes | None:
     if pads is None:
         return (unknown_shape(len(shape)),)
     if pads.shape != (len(shape), 2) or (pads < 0).any():
-        raise ModelError(f"paddings {pads.tolist()} do not pad a tensor of shape {shape}")
+        raise ModelError(f"paddings {shown(pads)} do not pad a tensor of shape {shape}")
     return (tuple(map(padded_size, shape, pads.sum(axis=1).tolist())),)

@@ -12,6 +12,7 @@ from tflite_ort.schema.shapes.registry import (
     Shapes,
     listed,
     rule,
+    shown,
 )
 from tflite_ort.schema.values.semantics import normalized_axis
 from tflite_ort.schema.values.sizes import (
@@ -83,7 +84,7 @@ def reversed_axes(axes: Array, rank: int) -> Shape:
     """REVERSE_V2's axes in ascending order; TFLite takes only neighbouring ones."""
     found = sorted(normalized_axis(axis, rank) for axis in axes.reshape(-1).tolist())
     if found and found != list(range(found[0], found[0] + len(found))):
-        raise ModelError(f"axes {axes.tolist()} of rank {rank} are not neighbours")
+        raise ModelError(f"axes {shown(axes)} of rank {rank} are not neighbours")
     return tuple(found)
 
 
@@ -139,7 +140,7 @@ def diagonal_shape(shape: Shape) -> Shape:
 def dilated_shape(shape: Shape, dilations: Array) -> Shape:
     """(n - 1) * dilation + 1 in every dimension; nothing stays nothing."""
     if dilations.shape != (len(shape),) or (dilations < 1).any():
-        raise ModelError(f"dilations {dilations.tolist()} do not dilate shape {shape}")
+        raise ModelError(f"dilations {shown(dilations)} do not dilate shape {shape}")
     factors = dilations.tolist()
     return tuple(map(_dilated, shape, factors))
 
@@ -173,7 +174,7 @@ def space_to_batch_shape(shape: Shape, blocks: Array, paddings: Array) -> Shape:
     sizes = [padded_size(size, sum(pair)) for size, _, pair in spatial]
     rows = list(zip(sizes, (block for _, block, _ in spatial), strict=True))
     if any(is_known(size) and size % block for size, block in rows):
-        raise ModelError(f"blocks {blocks.tolist()} do not tile {sizes}")
+        raise ModelError(f"blocks {shown(blocks)} do not tile {sizes}")
     batch = _times(shape[0], prod(block for _, block, _ in spatial))
     return (batch, *(quotient((size,), block) for size, block in rows), shape[-1])
 
@@ -186,7 +187,7 @@ def batch_to_space_shape(shape: Shape, blocks: Array, crops: Array) -> Shape:
     batch, known = shape[0], [size for size in sizes if is_known(size)]
     if (is_known(batch) and batch % count) or min(known, default=0) < 0:
         raise ModelError(
-            f"shape {shape} is not {count} blocks with {crops.tolist()} cropped from them"
+            f"shape {shape} is not {count} blocks with {shown(crops)} cropped from them"
         )
     return (quotient((batch,), count), *sizes, shape[-1])
 
@@ -201,7 +202,7 @@ def _framed(shape: Shape, blocks: Array, frame: Array) -> list[tuple[int, int, t
             f"blocks of shape {blocks.shape} and {frame.shape} frames for {count} dimensions"
         )
     if (blocks < 1).any() or (frame < 0).any():
-        raise ModelError(f"blocks {blocks.tolist()} framed by {frame.tolist()}")
+        raise ModelError(f"blocks {shown(blocks)} framed by {shown(frame)}")
     pairs = [(int(before), int(after)) for before, after in frame]
     return list(zip(shape[1:-1], blocks.tolist(), pairs, strict=True))
 

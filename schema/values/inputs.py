@@ -146,7 +146,9 @@ class Inputs:
         for position in self.lists:
             tensor = op.inputs[position] if position < len(op.inputs) else None
             if tensor is not None and is_known(*tensor.shape):
-                _check_count(op, self.names[position], prod(tensor.shape))
+                # No elements, but rows of rows without any, take memory too where they are listed.
+                count = prod(max(size, 1) for size in tensor.shape)
+                _check_count(op, self.names[position], count)
 
     def _check_number(self, op: OperatorView[Any]) -> None:
         given = len(op.inputs)

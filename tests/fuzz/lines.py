@@ -86,6 +86,7 @@ REFUSED_HERE: Rows = (
     ),
     (
         "windows, slices, indices and shapes that do not fit",
+        r"LiteRT reads",
         r"shape",
         r"slice",
         r"indices",
