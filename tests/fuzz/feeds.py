@@ -36,6 +36,7 @@ class Tame(IntFlag):
     NO_LOWEST = 16  # no int8 of -128
     SMALL = 32  # integers of 1 and 3 only
     FULL = 64  # no input without elements
+    POSITIVE = 128  # no float below 0
 
 
 class TooLarge(Exception):
@@ -114,12 +115,14 @@ def _integers(
 
 
 def _tamed(values: Array, detail: Detail, tame: int) -> Array:
-    if values.dtype.kind in "fcV" and tame & (Tame.FINITE | Tame.BOUNDED):
+    if values.dtype.kind in "fcV" and tame & (Tame.FINITE | Tame.BOUNDED | Tame.POSITIVE):
         values = np.where(np.isfinite(values), values, values.dtype.type(1))
     if values.dtype.kind == "f":
         if tame & Tame.BOUNDED:
             size = np.clip(np.abs(values), values.dtype.type(1e-3), values.dtype.type(4))
             values = np.where(np.signbit(values), -size, size)
+        if tame & Tame.POSITIVE:
+            values = np.abs(values)
         return values * values.dtype.type(1 + 2**-22) if tame & Tame.NUDGED else values
     return _tame_integers(values, detail, tame) if values.dtype.kind in "iu" else values
 

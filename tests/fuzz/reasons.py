@@ -94,6 +94,8 @@ REASONS = (
     Reason("indices that are not INT32", repair_types.usual_indices),
     Reason("versions that LiteRT's reference kernels lack", repair_types.first_versions),
     Reason("NaN and infinities", repairs.finite, Tame.FINITE),
+    Reason("roots of numbers below 0", repairs.finite, Tame.POSITIVE, of="SQRT"),
+    Reason("a resized image in other units", repair_scales.units_of_images),
     Reason("two ways to quantise one tensor", repair_types.one_quantisation),
     Reason("weights of 2, 4 and 16 bits with activations of 16", repair_types.usual_weights),
     Reason("codes of less than 8 bits", repair_types.whole_bytes),
@@ -166,9 +168,11 @@ def _several(case: Case, model: Model, rows: list[Reason]) -> str:
 
 
 def _of_each_part(case: Case, model: Model) -> str:
-    """The reasons of the parts of the main graph that share nothing; "" where one of those that
-    differ has none."""
+    """The reasons of the parts of the main graph that share nothing, or of its outputs where all
+    share something; "" where one of those that differ has none."""
     parts, found = _parts(model), list[str]()
+    if len(parts) == 1:
+        parts = [(output,) for output in dict.fromkeys(parts[0])]
     for outputs in parts if len(parts) > 1 else ():
         alone = with_graph(replace(model, signature_defs=()), 0, outputs=outputs)
         content = written(repairs.without_unread(alone))

@@ -113,6 +113,20 @@ def _of_softmax(model: Model) -> Model:
     return model
 
 
+def units_of_images(model: Model) -> Model:
+    """Resized images have the scale and zero point of the image."""
+    for graph, _, op, name in each_operator(model):
+        tensors = model.subgraphs[graph].tensors
+        if name != "RESIZE_BILINEAR" or len(op.inputs) != 2 or len(op.outputs) != 1:
+            continue
+        image, result = op.inputs[0], op.outputs[0]
+        if image is not None and max(image, result) < len(tensors):
+            units = tensors[image].quantization
+            if tensors[result].quantization is not units:
+                model = with_tensor(model, graph, result, quantization=units)
+    return model
+
+
 def one_scale(model: Model) -> Model:
     """A single scale for each tensor."""
 
