@@ -22,6 +22,7 @@ from tflite_ort.schema import (
     RangeOptions,
     ReshapeOptions,
     ShapeOptions,
+    SqueezeOptions,
     StridedSliceOptions,
     TensorType,
     TileOptions,
@@ -184,6 +185,41 @@ def test_sizes_that_do_not_fit_their_type_wrap(type: TensorType) -> None:
     pairs = zip(litert(model, [given]), invoked(interpreter, [given]), strict=True)
     for wanted, got in pairs:
         np.testing.assert_array_equal(got, wanted)
+
+
+def one_for_each_size(declared: tuple[int, ...]) -> bytes:
+    """Ones of the shape that the places of true elements have without sizes of 1.
+
+    Args:
+        declared: what the file says of the shape without sizes of 1.
+    """
+    tensors = {
+        "x": T((4,), BOOL),
+        "places": T((1, 1), INT64, shape_signature=(-1, 1)),
+        "squeezed": T(declared, INT64),
+        "sizes": T((len(declared),), INT32),
+        "one": T.constant(np.float32(1)),
+        "ones": T(declared),
+    }
+    nodes = [
+        Node(Op.WHERE, ["x"], ["places"]),
+        Node(Op.SQUEEZE, ["places"], ["squeezed"], SqueezeOptions(squeeze_dims=())),
+        Node(Op.SHAPE, ["squeezed"], ["sizes"], ShapeOptions(out_type=INT32)),
+        Node(Op.FILL, ["sizes", "one"], ["ones"]),
+    ]
+    return graph_model(tensors, nodes, ["ones"])
+
+
+@pytest.mark.parametrize("declared", [(), (1,), (1, 1)])
+def test_sizes_of_a_tensor_whose_rank_depends_on_data(declared: tuple[int, ...]) -> None:
+    """By numpy, which alone runs such tensors."""
+    model = one_for_each_size(declared)
+    interpreter = Interpreter(model_content=model, providers=[])
+    interpreter.allocate_tensors()
+    for given in ([1, 0, 1, 1], [0, 1, 0, 0]):
+        x = np.array(given, bool)
+        (got,) = invoked(interpreter, [x])
+        np.testing.assert_array_equal(got, litert(model, [x])[0], strict=True)
 
 
 @pytest.mark.parametrize("providers", [None, []])

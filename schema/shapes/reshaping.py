@@ -215,7 +215,8 @@ def split_v(op: OperatorView[Any]) -> Shapes | None:
 @rule(Op.SHAPE)
 def shape_(op: OperatorView[Any]) -> Shapes | None:
     """A list of as many sizes as there are dimensions."""
-    return ((op["input"].rank,),)
+    input = op["input"]
+    return ((input.rank,),) if input.ranked else (unknown_shape(1),)
 
 
 @rule(Op.RANK)
