@@ -23,6 +23,7 @@ from tflite_ort.opmap.idioms.computed_order import transpose_as_computed
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.idioms.movement import (
     integers,
+    is_told,
     keeps_rows,
     moved_domain,
     narrowed,
@@ -59,7 +60,7 @@ from tflite_ort.schema import (
 from tflite_ort.schema.shapes.reshaping import shape_operand, split_sizes, squeezed_axes
 from tflite_ort.schema.values.complex_pairs import is_complex, paired_shape
 from tflite_ort.schema.values.semantics import normalized_axis
-from tflite_ort.schema.values.sizes import is_known, is_one, may_differ, same_elements
+from tflite_ort.schema.values.sizes import is_known, is_one, may_differ
 
 _BOOL = ir.DataType.BOOL
 # The types that ONNX Runtime's DepthToSpace and SpaceToDepth take; the latter no codes in 1.27.
@@ -70,7 +71,7 @@ _BLOCKED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.FLOAT16, TensorType.
 def reshape(op: OperatorView[ReshapeOptions], g: Graph) -> None:
     """Reshape; to the computed shape where the shape of the input does not tell it."""
     input, output, wanted = op["input"], op.output, shape_operand(op)
-    if wanted is None or wanted.is_constant or _is_told(wanted, input, output):
+    if wanted is None or wanted.is_constant or is_told(wanted, input, output):
         if not (joined_channels_first(op, g) or joined_channels_last(op, g)):
             _same_elements(op, g)
         return
@@ -78,16 +79,6 @@ def reshape(op: OperatorView[ReshapeOptions], g: Graph) -> None:
     target = g.whole(wanted)
     value = g.op("Reshape", g.read(input, domain=domain), target, allowzero=1)
     g.write(output, value, domain=domain)
-
-
-def _is_told(wanted: TensorView, input: TensorView, output: TensorView) -> bool:
-    """Whether a computed shape is that of the output, and fits the input: a size of another tensor
-    may differ from the one that the output takes to fit."""
-    if wanted.sizes is None:
-        return False
-    pairs = zip(wanted.sizes.reshape(-1).tolist(), output.shape, strict=True)
-    stated = [n if is_known(size) and size == -1 else size for size, n in pairs]
-    return not may_differ(stated, output.shape) and same_elements(input.shape, output.shape)
 
 
 @translator(Op.SQUEEZE, versions=(1, 2))

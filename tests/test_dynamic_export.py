@@ -22,10 +22,14 @@ from tflite_ort.schema import (
     ConcatenationOptions,
     Conv2DOptions,
     Op,
+    PackOptions,
     Padding,
     Pool2DOptions,
+    ReshapeOptions,
+    ShapeOptions,
     SqueezeOptions,
     StridedSliceOptions,
+    TensorType,
 )
 
 
@@ -217,6 +221,32 @@ def test_the_size_of_a_tensor_that_stands_in_rows_alone() -> None:
     x = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
     (wide,) = run(proto, [x])
     np.testing.assert_array_equal(wide, np.broadcast_to(x[:, np.newaxis], (5, 3, 4)))
+
+
+def test_two_open_sizes_of_a_reshape_stay_open() -> None:
+    """[a, b, 4] as [a, -1, 2], where a is the first of its own sizes."""
+    tensors = {
+        "x": T((1, 1, 4), shape_signature=(-1, -1, 4)),
+        "sizes": T((3,), TensorType.INT32),
+        "begin": T.constant(np.int32([0])),
+        "end": T.constant(np.int32([1])),
+        "first": T((), TensorType.INT32),
+        "rest": T.constant(np.int32(-1)),
+        "two": T.constant(np.int32(2)),
+        "wanted": T((3,), TensorType.INT32),
+        "y": T((1, 2, 2), shape_signature=(-1, -1, 2)),
+    }
+    one = StridedSliceOptions(shrink_axis_mask=1)
+    nodes = [
+        Node(Op.SHAPE, ["x"], ["sizes"], ShapeOptions(out_type=TensorType.INT32)),
+        Node(Op.STRIDED_SLICE, ["sizes", "begin", "end", "end"], ["first"], one),
+        Node(Op.PACK, ["first", "rest", "two"], ["wanted"], PackOptions(values_count=3)),
+        Node(Op.RESHAPE, ["x", "wanted"], ["y"], ReshapeOptions()),
+    ]
+    proto = checked(graph_model(tensors, nodes, ["y"]))
+    for shape in ((2, 3, 4), (1, 1, 4)):
+        x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+        np.testing.assert_array_equal(run(proto, [x])[0], x.reshape(shape[0], -1, 2))
 
 
 def test_open_sizes_that_differ_in_the_file_are_no_batch() -> None:

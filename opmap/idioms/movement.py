@@ -8,7 +8,7 @@ from tflite_ort.opmap.graph.forms import same_order as same_order
 from tflite_ort.opmap.graph.rows import has_rows
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE, named_types
-from tflite_ort.schema.values.sizes import may_differ
+from tflite_ort.schema.values.sizes import is_known, may_differ, same_elements
 
 # 4-bit and 2-bit values stand in the graph as 8-bit ones.
 _MOVED = named_types("f16 f32 f64 bool i2 i4 i8 i16 i32 i64 u4 u8 u16 u32 u64 str")
@@ -55,6 +55,20 @@ def narrowed(g: Graph, value: ir.Value, type: TensorType) -> ir.Value:
     if type in (TensorType.INT16, TensorType.UINT16):
         return g.cast(value, ir.DataType[type.name])
     return value
+
+
+def is_told(wanted: TensorView, input: TensorView, output: TensorView) -> bool:
+    """Whether a computed shape is that of the output, and fits the input: a size of another tensor
+    may differ from the one that the output takes to fit. Of sizes that the input lacks one can be
+    inferred, if there is no other unknown one."""
+    if wanted.sizes is None:
+        return False
+    pairs = zip(wanted.sizes.reshape(-1).tolist(), output.shape, strict=True)
+    stated = [n if is_known(size) and size == -1 else size for size, n in pairs]
+    if may_differ(stated, output.shape) or not same_elements(input.shape, output.shape):
+        return False
+    unknown = [size for size in output.shape if not is_known(size)]
+    return len(unknown) < 2 or all(any(size is n for n in input.shape) for size in unknown)
 
 
 def keeps_rows(input: TensorView, output: TensorView, g: Graph, domain: Domain) -> bool:
