@@ -210,6 +210,8 @@ def _sizes(op: OperatorView[Any], g: Graph) -> list[ir.Value]:
     """The sizes of the result, int64 [1] for every axis."""
     batch, *_, channels = op["input"].shape
     wanted = sizes_of(g, op["size"])
+    if op["size"].dynamic:
+        wanted = g.reshape(wanted, (2,))
     whole = g.op("Concat", g.size(batch), wanted, g.size(channels), axis=0)
     wanted = affordable(g, wanted, whole, op)
     height, width = g.op_multi("Split", wanted, outputs=2, axis=0, num_outputs=2)

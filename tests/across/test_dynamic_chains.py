@@ -316,6 +316,29 @@ def test_transpose_conv_to_a_computed_size() -> None:
         ours(model, [np.array([2, 10, 12, 2], np.int32), image])
 
 
+@pytest.mark.parametrize("op", [Op.RESIZE_BILINEAR, Op.RESIZE_NEAREST_NEIGHBOR])
+def test_resize_to_sizes_that_a_condition_picks(op: Op) -> None:
+    """How many there are is only known when the model runs."""
+    tensors = {
+        "image": T((1, 3, 4, 2)),
+        "listed": ints(6, 9, 7),
+        "condition": T((3,), BOOL),
+        "places": T((1, 1), INT64),
+        "sizes": T((1,), INT32, shape_signature=(-1,)),
+        "resized": of_any_shape(4),
+    }
+    nodes = [
+        Node(Op.WHERE, ["condition"], ["places"]),
+        Node(Op.GATHER_ND, ["listed", "places"], ["sizes"]),
+        Node(op, ["image", "sizes"], ["resized"]),
+    ]
+    model = graph_model(tensors, nodes, ["resized"])
+    image = np.random.default_rng(0).normal(size=(1, 3, 4, 2)).astype(np.float32)
+    for picked in ([1, 0, 1], [0, 1, 1]):
+        agree(model, [image, np.array(picked, bool)])
+    refused(model, [image, np.array([1, 1, 1], bool)], op.name)
+
+
 @pytest.mark.parametrize("axes", [[0], [1, 2], [-1]], ids=str)
 @pytest.mark.parametrize("type", [INT32, INT64], ids=lambda type: type.name)
 @pytest.mark.parametrize("op", [Op.SUM, Op.MEAN, Op.REDUCE_PROD], ids=lambda op: op.name)
