@@ -106,13 +106,14 @@ def _divisor(combiner: CombinerType, weights: npt.NDArray[np.float32]) -> np.flo
 
 @kernel(Op.HASHTABLE_LOOKUP, versions=(1, 1))
 def hashtable_lookup(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """The rows of `values` at the keys looked up, zeros for one that is not there; and 1 or 0 for
-    found or not."""
+    """The rows of `values` at the keys looked up, zeros or an empty string for one that is not
+    there; and 1 or 0 for found or not."""
     lookup, keys, values = inputs
     places = _binary_search(lookup, keys)
     found = places >= 0
-    rows = np.where(found.reshape(-1, *(1,) * (values.ndim - 1)), values[places], 0)
-    return rows.astype(values.dtype), found.astype(np.uint8)
+    rows = values[places]
+    rows[~found] = b"" if values.dtype.hasobject else 0
+    return rows, found.astype(np.uint8)
 
 
 def _binary_search(wanted: Array, keys: Array) -> npt.NDArray[np.int64]:

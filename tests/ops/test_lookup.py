@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Case, Node, T, check, graph_model, ours
+from tests.one_op import Case, Node, T, check, graph_model, one_op_model, ours
 from tests.ops.moved import FLOAT32, INT8, INT16, INT32, INT64, UINT8, ints, moves, tensor
 from tests.ops.operands import with_blocks
 from tests.ops.versions import check_versions, one_per_operator
@@ -123,6 +123,18 @@ CASES = [
     table(tensor((4,))),
     table(tensor((1, 2, 2))),
 ]
+
+
+def test_a_key_that_is_not_there_finds_an_empty_string() -> None:
+    words = T((3,), TensorType.STRING)
+    keys, found = T((3,), INT32), T((3,), UINT8)
+    model = one_op_model(Op.HASHTABLE_LOOKUP, [keys, keys, words], [words, found])
+    names = np.array([b"a", b"bb", b"ccc"], np.object_)
+    feeds = [np.int32([1, 2, 9]), np.int32([0, 1, 9]), names]
+    for providers in (None, []):
+        (texts, hits), _ = ours(model, feeds, providers)
+        for got, want in zip((texts, hits), litert(model, feeds), strict=True):
+            assert got.tolist() == want.tolist()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
