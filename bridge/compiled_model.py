@@ -27,6 +27,7 @@ from tflite_ort.compiled_options import (
 from tflite_ort.compiled_signatures import (
     RUNTIME_ERRORS,
     CompiledModelError,
+    CompiledSignature,
     check_size,
     named,
     numbered,
@@ -35,7 +36,6 @@ from tflite_ort.compiled_signatures import (
 )
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.providers.delegates import OpResolverType
-from tflite_ort.signature import Signature
 from tflite_ort.tensor_buffer import TensorBuffer, plain_bytes
 
 Array = npt.NDArray[Any]
@@ -108,7 +108,7 @@ class CompiledModel(Closing):
             hardware_accel: in the place of `options`; default the CPU.
 
         Raises:
-            ValueError: both `hardware_accel` and `options` are given.
+            ValueError: both `hardware_accel` and `options` are given; or the kernel mode is none.
             RuntimeError: it cannot be read, or nothing here runs it.
         """
         return cls._made({"model_path": model_path}, hardware_accel, environment, options)
@@ -136,7 +136,8 @@ class CompiledModel(Closing):
             raise ValueError("Pass either options or hardware_accel, not both.")
         chosen = options or Options(accelerator or HardwareAccelerator.CPU)
         cpu = chosen.cpu_options
-        reference = cpu.kernel_mode is CpuKernelMode.REFERENCE
+        mode = CpuKernelMode(cpu.kernel_mode or CpuKernelMode.DELEGATE)
+        reference = mode is CpuKernelMode.REFERENCE
         with RUNTIME_ERRORS:
             providers = [] if reference else list(providers_of(chosen.hardware_accelerators))
             kind = OpResolverType.BUILTIN_REF if reference else OpResolverType.AUTO
@@ -162,7 +163,7 @@ class CompiledModel(Closing):
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
         """By key, the names of its ``inputs`` and ``outputs``."""
         return {
-            key: {"inputs": list(each.inputs), "outputs": list(each.outputs)}
+            key: {"inputs": list(each.inputs.names), "outputs": list(each.outputs.names)}
             for key, each in self._signatures.items()
         }
 
@@ -242,12 +243,12 @@ class CompiledModel(Closing):
     def create_input_buffers(self, signature_index: int) -> list[TensorBuffer]:
         """Buffers for all inputs, in their order."""
         signature = self._signatures[self._key(signature_index)]
-        return [self._buffer(signature, index) for index in signature.inputs.values()]
+        return [self._buffer(signature, index) for index in signature.inputs.indices]
 
     def create_output_buffers(self, signature_index: int) -> list[TensorBuffer]:
         """Buffers for all outputs, in their order."""
         signature = self._signatures[self._key(signature_index)]
-        return [self._buffer(signature, index) for index in signature.outputs.values()]
+        return [self._buffer(signature, index) for index in signature.outputs.indices]
 
     def resize_input_tensor(
         self, input_index: int, dims: Sequence[int], signature_index: int = 0, strict: bool = True
@@ -276,7 +277,7 @@ class CompiledModel(Closing):
         """
         if signature_key not in self._signatures:
             raise ValueError(f"Unknown signature: {signature_key}")
-        names = list(self._signatures[signature_key].inputs)
+        names = self._signatures[signature_key].inputs.names
         if input_name not in names:
             raise ValueError(f"Unknown input '{input_name}' for signature '{signature_key}'")
         number = self.get_signature_index(signature_key)
@@ -301,15 +302,16 @@ class CompiledModel(Closing):
             ("Input", input_buffers, signature.inputs),
             ("Output", output_buffers, signature.outputs),
         ):
-            if len(given) != len(wanted):
+            count = len(wanted.indices)
+            if len(given) != count:
                 raise CompiledModelError(
-                    f"{side} buffer size mismatch: number of {side.lower()}s:{len(wanted)} vs "
+                    f"{side} buffer size mismatch: number of {side.lower()}s:{count} vs "
                     f"buffers:{len(given)}"
                 )
         self._run(
             signature,
-            dict(zip(signature.inputs.values(), input_buffers, strict=True)),
-            dict(zip(signature.outputs.values(), output_buffers, strict=True)),
+            list(zip(signature.inputs.indices, input_buffers, strict=True)),
+            list(zip(signature.outputs.indices, output_buffers, strict=True)),
         )
 
     def run_by_name(
@@ -320,13 +322,13 @@ class CompiledModel(Closing):
     ) -> None:
         """As `run_by_index`, with buffers by name."""
         signature = self._signature(signature_key)
-        for name in signature.inputs:
+        for name in signature.inputs.names:
             if name not in input_map:
                 raise CompiledModelError(f"Input tensor not found: {name}")
         self._run(
             signature,
-            {named(signature.inputs, name, "Input"): each for name, each in input_map.items()},
-            {named(signature.outputs, name, "Output"): each for name, each in output_map.items()},
+            [(named(signature.inputs, name, "Input"), each) for name, each in input_map.items()],
+            [(named(signature.outputs, name, "Output"), each) for name, each in output_map.items()],
         )
 
     def run_async(
@@ -354,27 +356,27 @@ class CompiledModel(Closing):
 
     def _run(
         self,
-        signature: Signature,
-        inputs: Mapping[int, TensorBuffer],
-        outputs: Mapping[int, TensorBuffer],
+        signature: CompiledSignature,
+        inputs: Sequence[tuple[int, TensorBuffer]],
+        outputs: Sequence[tuple[int, TensorBuffer]],
     ) -> None:
         with self._lock, RUNTIME_ERRORS:
             subgraph = self._ready(signature)
-            for index, each in inputs.items():
+            for index, each in inputs:
                 own = self._own(signature, index, each)
                 if own is not None and not same_memory(own, each.array):
                     check_size(own, each.array)
-                    own[...] = each.array.view(own.dtype).reshape(own.shape)
-            for index, each in outputs.items():
+                    own[...] = plain_bytes(each.array).view(own.dtype).reshape(own.shape)
+            for index, each in outputs:
                 self._own(signature, index, each)
             subgraph.invoke()
-            for index, each in outputs.items():
+            for index, each in outputs:
                 made = subgraph.buffer(index)
                 if not same_memory(made, each.array):
                     check_size(made, each.array)
                     plain_bytes(each.array)[...] = plain_bytes(np.ascontiguousarray(made))
 
-    def _own(self, signature: Signature, index: int, used: TensorBuffer) -> Array | None:
+    def _own(self, signature: CompiledSignature, index: int, used: TensorBuffer) -> Array | None:
         """The model's own memory of a tensor, which a buffer that is lent and not used leaves."""
         lent = self._lent.get((signature.subgraph, index))
         buffer = None if lent is None else lent()
@@ -383,7 +385,7 @@ class CompiledModel(Closing):
             del self._lent[signature.subgraph, index]
         return self._interpreter._subgraph(signature.subgraph).executor.array(index)
 
-    def _buffer(self, signature: Signature, index: int) -> TensorBuffer:
+    def _buffer(self, signature: CompiledSignature, index: int) -> TensorBuffer:
         """The model's own memory, or other memory where that is lent already or not known yet."""
         place = signature.subgraph, index
         with self._lock, RUNTIME_ERRORS:
@@ -396,18 +398,19 @@ class CompiledModel(Closing):
             details = subgraph.details(index)
             return TensorBuffer(np.zeros(details["shape"], details["dtype"]))
 
-    def _ready(self, signature: Signature) -> CheckedSubgraph:
+    def _ready(self, signature: CompiledSignature) -> CheckedSubgraph:
         subgraph = self._interpreter._subgraph(signature.subgraph)
         subgraph.allocate()
         return subgraph
 
-    def _details(self, signature: Signature, *, outputs: bool) -> dict[str, dict[str, Any]]:
+    def _details(self, signature: CompiledSignature, *, outputs: bool) -> dict[str, dict[str, Any]]:
         with RUNTIME_ERRORS:
             subgraph = self._interpreter._subgraph(signature.subgraph)
             if outputs:
                 subgraph.allocate()
             found = {}
-            for name, index in (signature.outputs if outputs else signature.inputs).items():
+            side = signature.outputs if outputs else signature.inputs
+            for name, index in zip(side.names, side.indices, strict=True):
                 each = subgraph.details(index)
                 found[name] = {
                     "name": each["name"],
@@ -430,7 +433,7 @@ class CompiledModel(Closing):
             raise CompiledModelError(f"Signature index {index} of {len(self._keys)}")
         return self._keys[index]
 
-    def _signature(self, key: str) -> Signature:
+    def _signature(self, key: str) -> CompiledSignature:
         if key not in self._signatures:
             raise CompiledModelError(f"Signature not found: {key}")
         return self._signatures[key]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy.typing as npt
 
 from tflite_ort.interpreter import Interpreter
+from tflite_ort.records import record
 from tflite_ort.schema import BridgeError
-from tflite_ort.signature import Signature
 
 Array = npt.NDArray[Any]
 
@@ -21,49 +21,75 @@ class CompiledModelError(BridgeError, RuntimeError):
     """A model that cannot be compiled or run, or a name, number or buffer that does not fit it."""
 
 
-def signatures_of(interpreter: Interpreter) -> dict[str, Signature]:
+@record
+class Tensors:
+    """The inputs or outputs of a signature, in order.
+
+    Two may have the same name, as in a file without names, and two may be the same tensor.
+    """
+
+    names: tuple[str, ...]
+    indices: tuple[int, ...]
+
+
+@record
+class CompiledSignature:
+    """A signature: its tensors, and its subgraph."""
+
+    inputs: Tensors
+    outputs: Tensors
+    subgraph: int
+
+
+def signatures_of(interpreter: Interpreter) -> dict[str, CompiledSignature]:
     """The signatures, or one of the primary subgraph; names in the order of the subgraph."""
     opened = interpreter._loaded.opened
-    found: dict[str, Signature] = {}
+    found: dict[str, CompiledSignature] = {}
     for key, each in interpreter._signatures.items():
         graph = opened.declared(each.subgraph)
         inputs, outputs = _ordered(each.inputs, graph.inputs), _ordered(each.outputs, graph.outputs)
-        found[key] = Signature(inputs, outputs, each.subgraph)
+        found[key] = CompiledSignature(inputs, outputs, each.subgraph)
     if found:
         return found
     graph = opened.declared(0)
     inputs, outputs = (
-        {graph.tensors[index].name: index for index in side}
+        Tensors(tuple(graph.tensors[index].name for index in side), tuple(side))
         for side in (graph.inputs, graph.outputs)
     )
-    return {_PLACEHOLDER: Signature(inputs, outputs, 0)}
+    return {_PLACEHOLDER: CompiledSignature(inputs, outputs, 0)}
 
 
-def _ordered(names: Mapping[str, int], order: Sequence[int]) -> dict[str, int]:
+def _ordered(names: Mapping[str, int], order: Sequence[int]) -> Tensors:
     places = {index: place for place, index in enumerate(order)}
-    return dict(sorted(names.items(), key=lambda pair: places.get(pair[1], len(places))))
+    ordered = dict(sorted(names.items(), key=lambda pair: places.get(pair[1], len(places))))
+    return Tensors(tuple(ordered), tuple(ordered.values()))
 
 
-def named(tensors: Mapping[str, int], name: str, side: str) -> int:
+def named(tensors: Tensors, name: str, side: str) -> int:
     """The tensor of a name.
 
     Raises:
-        CompiledModelError: there is none.
+        CompiledModelError: there is none, or there are several.
     """
-    if name not in tensors:
+    if name not in tensors.names:
         raise CompiledModelError(f"{side} tensor not found: {name}")
-    return tensors[name]
+    found = {
+        index for key, index in zip(tensors.names, tensors.indices, strict=True) if key == name
+    }
+    if len(found) > 1:
+        raise CompiledModelError(f"{side} tensors {sorted(found)} have the same name: {name!r}")
+    return found.pop()
 
 
-def numbered(tensors: Mapping[str, int], number: int) -> int:
+def numbered(tensors: Tensors, number: int) -> int:
     """The tensor at a place.
 
     Raises:
         CompiledModelError: there are fewer.
     """
-    if not 0 <= number < len(tensors):
-        raise CompiledModelError(f"Tensor {number} of {len(tensors)}")
-    return list(tensors.values())[number]
+    if not 0 <= number < len(tensors.indices):
+        raise CompiledModelError(f"Tensor {number} of {len(tensors.indices)}")
+    return tensors.indices[number]
 
 
 def same_memory(one: Array, other: Array) -> bool:

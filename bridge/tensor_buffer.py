@@ -77,12 +77,13 @@ class TensorBuffer:
             RuntimeError: there are fewer.
         """
         _, dtype = self._normalize_dtype(output_dtype)
-        here, count = plain_bytes(self.array), num_elements * dtype.itemsize
-        if count > here.size:
+        here, result = plain_bytes(self.array), np.empty(num_elements, dtype)
+        if result.nbytes > here.size:
             raise TensorBufferError(
                 "ReadTensorToBuffer: destination buffer is larger than the tensor buffer"
             )
-        return here[:count].copy().view(dtype)
+        plain_bytes(result)[...] = here[: result.nbytes]
+        return result
 
     def get_tensor_details(self) -> dict[str, Any]:
         """``dtype`` as text, and ``shape`` as a list."""

@@ -29,7 +29,7 @@ from tflite_ort.compiled_model import (
 )
 from tflite_ort.providers import available
 from tflite_ort.providers.provider import Device
-from tflite_ort.schema import Op
+from tflite_ort.schema import ModelBuilder, Op, SubOptions, TensorType
 
 
 def outputs_of(model: Any, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
@@ -176,6 +176,61 @@ def test_run_by_name_and_async() -> None:
     model.close()
 
 
+def test_tensors_without_names_are_told_apart() -> None:
+    tensor = T((2,))
+    model = one_op_model(Op.SUB, [tensor, tensor], [tensor], SubOptions())
+    for name in (b"in0", b"in1", b"out0"):  # their lengths stand before them
+        place = model.index(name)
+        model = model[: place - 4] + bytes(4 + len(name)) + model[place + len(name) :]
+    theirs_module = pytest.importorskip("ai_edge_litert.compiled_model")
+    found = []
+    for kind in (CompiledModel, theirs_module.CompiledModel):
+        compiled = kind.from_buffer(model)
+        assert list(compiled.get_signature_list().values()) == [
+            {"inputs": ["", ""], "outputs": [""]}
+        ]
+        inputs, (answer,) = compiled.create_input_buffers(0), compiled.create_output_buffers(0)
+        for buffer, values in zip(inputs, ([0, 9], [5, 9]), strict=True):
+            buffer.write(np.float32(values))
+        compiled.run_by_index(0, inputs, [answer])
+        found.append(answer.read(2, np.float32).tolist())
+    assert found == [[-5, 0]] * 2
+    compiled = CompiledModel.from_buffer(model)
+    ((key, _),) = compiled.get_signature_list().items()
+    with pytest.raises(CompiledModelError, match=r"Input tensors \[0, 1\] have the same name: ''"):
+        compiled.create_input_buffer_by_name(key, "")
+
+
+def test_one_tensor_under_two_names() -> None:
+    model = ModelBuilder()
+    graph = model.subgraph("main")
+    for name in "xyz":
+        graph.tensor(name, (2,), TensorType.FLOAT32)
+    graph.operator(Op.NEG, ["x"], ["y"], None).operator(Op.ABS, ["x"], ["z"], None)
+    graph.inputs("x").outputs("y", "z")
+    graph.signature("s", {"x": "x"}, {"first": "y", "second": "y", "third": "z"})
+    compiled = CompiledModel.from_buffer(model.write())
+    inputs, outputs = compiled.create_input_buffers(0), compiled.create_output_buffers(0)
+    inputs[0].write(np.float32([1, 2]))
+    compiled.run_by_index(0, inputs, outputs)
+    names = compiled.get_signature_by_index(0)["outputs"]
+    read = {
+        name: each.read(2, np.float32).tolist() for name, each in zip(names, outputs, strict=True)
+    }
+    assert read == {"first": [-1, -2], "second": [-1, -2], "third": [1, 2]}
+
+
+def test_bytes_of_any_shape_are_taken() -> None:
+    tensor = T((2,))
+    compiled = CompiledModel.from_buffer(one_op_model(Op.NEG, [tensor], [tensor]))
+    column = np.float32([1, -2]).view(np.uint8).reshape(8, 1)
+    (answer,) = compiled.create_output_buffers(0)
+    compiled.run_by_index(0, [TensorBuffer.create_from_host_memory(column)], [answer])
+    assert answer.read((2, 1), np.float32).tolist() == [[-1], [2]]  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="negative"):
+        answer.read(-1, np.float32)
+
+
 def test_resizing() -> None:
     tensor = T((1, 2), shape_signature=(-1, 2))
     model = CompiledModel.from_buffer(one_op_model(Op.NEG, [tensor], [tensor]))
@@ -235,6 +290,12 @@ def test_options() -> None:
     model = CompiledModel.from_file(INT8, options=options)
     assert not model.is_fully_accelerated()  # numpy runs it
     assert {row.runs_on for row in model._interpreter.delegation()} == {"numpy"}
+    by_number: Any = int(CpuKernelMode.REFERENCE)
+    options = Options(cpu_options=CpuOptions(kernel_mode=by_number))
+    assert not CompiledModel.from_file(INT8, options=options).is_fully_accelerated()
+    unknown: Any = "reference"
+    with pytest.raises(ValueError, match="not a valid CpuKernelMode"):
+        CompiledModel.from_file(INT8, options=Options(cpu_options=CpuOptions(kernel_mode=unknown)))
     with pytest.raises(ValueError, match="not both"):
         CompiledModel.from_file(INT8, HardwareAccelerator.CPU, options=options)
     assert Options.create().cpu_options.num_threads == 0
