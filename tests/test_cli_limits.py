@@ -72,6 +72,44 @@ def test_a_budget_reaches_every_verb(command: str, tmp_path: Path) -> None:
     assert call(command, INT8, "--budget", "none=1", *more.get(command, [])).exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("command", "options", "work"),
+    [
+        ("verify", ["--report"], "verify.verified"),
+        ("verify", ["--json"], "verify.verified"),
+        ("verify", ["--extract"], "verify.verified"),
+        ("bench", ["--json"], "bench.measure"),
+        ("bench", ["--html"], "bench.measure"),
+        ("export", [], "export.export_onnx"),
+        ("extract", [], "extract.extracted"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_the_work(
+    command: str,
+    options: list[str],
+    work: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_work(*_: object, **_named: object) -> None:
+        pytest.fail(f"{command} began to work")
+
+    monkeypatch.setattr(f"tflite_ort.command.{work}", no_work)
+    for path, said in (
+        (tmp_path / "no" / "file", "No such file or directory"),
+        (tmp_path, "Is a directory"),
+    ):
+        result = call(command, INT8, *options, path)
+        assert result.exit_code == 1 and f"{path}: {said}" in result.output
+
+
+@pytest.mark.parametrize("folder", [".", "/", ""])
+@pytest.mark.parametrize("options", [[], ["--all-signatures"]])
+def test_an_export_of_a_folder_says_that_it_is_one(folder: str, options: list[str]) -> None:
+    result = call("export", folder, *options)
+    assert result.exit_code == 1 and "Is a directory" in result.output
+
+
 @pytest.mark.parametrize("command", ["export", "extract"])
 def test_nothing_is_written_over_the_model(command: str, tmp_path: Path) -> None:
     content = one_op_model(Op.ADD, [T((4,)), T((4,))], [T((4,))], AddOptions())

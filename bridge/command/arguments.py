@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -242,21 +244,34 @@ def refuse_unused_preparation(
         refuse_unused(context, "no input of the model takes sound", "rate")
 
 
-def check_spares_models(out: str | Path | None, option: str) -> None:
-    """Refuse to write something else over a model, which may be meant as another input.
+def check_written(out: str | Path | None, option: str) -> None:
+    """Refuse a file that cannot be written now, not after the work; also something else over a
+    model, which may be meant as another input.
 
     Raises:
         BadParameter: `out` is a model, or a bundle.
+        OSError: `out` is a folder, or its folder is not there.
     """
     if out is not None and is_model(out):
         raise typer.BadParameter(f"{out} is a model, which would be lost", param_hint=option)
+    _check_place(out)
 
 
 def check_overwrites(model: Path, out: Path | None, option: str = "OUT") -> None:
-    """Refuse to write a result over the model that it is made of.
+    """Refuse to write a result over the model that it is made of, or where no file can be.
 
     Raises:
         BadParameter: `out` is `model`.
+        OSError: `out` is a folder, or its folder is not there.
     """
     if out is not None and out.exists() and out.samefile(model):
         raise typer.BadParameter("it is the model itself", param_hint=option)
+    _check_place(out)
+
+
+def _check_place(out: str | Path | None) -> None:
+    if out is None:
+        return
+    fault = errno.EISDIR if Path(out).is_dir() else errno.ENOENT
+    if fault == errno.EISDIR or not Path(out).parent.is_dir():
+        raise OSError(fault, os.strerror(fault), str(out))

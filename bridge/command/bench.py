@@ -21,7 +21,7 @@ from tflite_ort.command.arguments import (
     Seed,
     SignatureKey,
     budgets,
-    check_spares_models,
+    check_written,
     choices_of,
     refuse_unused,
     resolver_of,
@@ -154,8 +154,8 @@ def _refuse_unused(context: typer.Context, counts: int, *, profile: bool, litert
 
 
 def _check_written(json_file: str | None, html: Path | None) -> None:
-    check_spares_models(json_file, "--json")
-    check_spares_models(html, "--html")
+    check_written(json_file, "--json")
+    check_written(html, "--html")
 
 
 def _files(models: Sequence[Path] | None, suite: Path | None) -> list[Path]:

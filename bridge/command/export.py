@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -27,7 +29,7 @@ from tflite_ort.command.arguments import (
     SignatureKey,
     budgets,
     check_overwrites,
-    check_spares_models,
+    check_written,
     one_each,
     refuse_unused,
     resolver_of,
@@ -222,7 +224,7 @@ def export(
             folder.mkdir(parents=True, exist_ok=True)
             _export(model, str(path), options, {**form, "signature": key}, check, as_json=as_json)
     else:
-        target = str(model.with_suffix(".onnx")) if out is None else out
+        target = str(_beside(model, ".onnx")) if out is None else out
         _export(model, target, options, {**form, "signature": signature}, check, as_json=as_json)
 
 
@@ -253,7 +255,7 @@ def _export(
     quiet = target == STDOUT
     path = None if quiet else Path(target)
     check_overwrites(model, path)
-    check_spares_models(path, "OUT")
+    check_written(path, "OUT")
     of_decoded = check and bool(options["decode"])
     differences = {}
     try:
@@ -309,7 +311,18 @@ def _check_of_bundle(form: Written, signature: str | None, all_signatures: bool)
 def _folder(model: Path, out: str | None) -> Path:
     if out == STDOUT:
         raise typer.BadParameter("several files do not fit standard output", param_hint="OUT")
-    return model.with_suffix("") if out is None else Path(out)
+    return _beside(model, "") if out is None else Path(out)
+
+
+def _beside(model: Path, suffix: str) -> Path:
+    """Where a result goes if it is not said.
+
+    Raises:
+        IsADirectoryError: the path has no name, as of ``.`` and ``/``.
+    """
+    if not model.name:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(model))
+    return model.with_suffix(suffix)
 
 
 def _record(

@@ -31,7 +31,7 @@ from tflite_ort.command.arguments import (
     beginning,
     budgets,
     check_overwrites,
-    check_spares_models,
+    check_written,
     choices_of,
     normalization_of,
     refuse_unused,
@@ -228,8 +228,8 @@ def _check_written(
     """Say now what cannot be written, not after the work."""
     if html is not None:
         environment()
-    check_spares_models(json_file, "--json")
-    check_spares_models(html, "--report")
+    check_written(json_file, "--json")
+    check_written(html, "--report")
     check_overwrites(model, part, "--extract")
 
 
