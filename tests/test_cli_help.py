@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +36,15 @@ def test_near_misses_are_named(tmp_path: Path) -> None:
     verb = CliRunner().invoke(app, ["exprot", "model.tflite"])
     assert verb.exit_code == 2
     assert "did you mean 'export'?" in verb.output
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["run", "--help"]])
+def test_help_that_cannot_be_written_is_an_error(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "tflite_ort", *arguments]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
 
 
 @pytest.mark.parametrize("verb", [[], *([verb] for verb in VERBS)], ids=str)

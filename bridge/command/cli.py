@@ -173,4 +173,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):  # names may have what the terminal has not
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    app()
+    try:
+        app()
+    except OSError as error:  # of help or a version that cannot be written
+        complain(error)
+        sys.exit(1)
