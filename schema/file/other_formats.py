@@ -7,6 +7,7 @@ import re
 # So much of a file tells.
 HEAD = 512
 _TFLITE_FIRST = "; convert it to TFLite first"
+_BUNDLE = "a bundle of models, which open_bundle reads"
 
 # What a file begins with, and what is said of it.
 _KINDS: tuple[tuple[bytes, str], ...] = (
@@ -17,7 +18,8 @@ _KINDS: tuple[tuple[bytes, str], ...] = (
     (rb"\x08\x01\x12", f"this is a TensorFlow SavedModel{_TFLITE_FIRST}"),
     (rb"\x08[\x03-\x1f]\x12", "this is an ONNX model, which onnxruntime runs as it is"),
     (rb"PK\x03\x04.*(data\.pkl|\.format_version)", f"this is a PyTorch model{_TFLITE_FIRST}"),
-    (rb"PK\x03\x04", "this is a zip archive: a bundle of models is opened by its path"),
+    (rb"LITERTLM", f"this is {_BUNDLE}"),
+    (rb"PK\x03\x04", f"this is a zip archive, perhaps {_BUNDLE}"),
     (rb"\x1f\x8b", "this is packed with gzip: unpack it"),
     (rb"[\s\x21-\x7e]+\Z", "this is a text file"),
 )

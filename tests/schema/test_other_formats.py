@@ -39,7 +39,8 @@ def _exported() -> bytes:
         (b"\x08\x01\x12\xb1\x80\x01\x0a\x02", "this is a TensorFlow SavedModel"),
         (b"\x1f\x8b\x08\x00" + bytes(20), "packed with gzip"),
         (_zipped("archive/data.pkl"), "this is a PyTorch model"),
-        (_zipped("config.json"), "this is a zip archive"),
+        (_zipped("config.json"), "this is a zip archive, perhaps a bundle of models"),
+        (b"LITERTLM" + bytes(20), "this is a bundle of models, which open_bundle reads"),
         (b"hello world, I am no model\n", "this is a text file"),
     ],
 )
