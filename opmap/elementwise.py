@@ -35,7 +35,6 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.shapes.registry import shown
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.semantics import quantized_range
 from tflite_ort.schema.values.sizes import differ, may_differ
@@ -439,7 +438,7 @@ def bucketize(op: OperatorView[BucketizeOptions], g: Graph) -> None:
         raise refusal(op)
     boundaries = np.asarray(op.options.boundaries or (), np.float32)
     if not np.all(boundaries[1:] >= boundaries[:-1]):
-        raise Untranslatable(f"boundaries {shown(boundaries)} are not in ascending order")
+        raise Untranslatable(f"boundaries {boundaries.tolist()} are not in ascending order")
     x = g.read(input, layout=layout, domain=Domain.FILE)
     if input.type is _T.FLOAT64:
         boundaries = boundaries.astype(np.float64)
