@@ -102,6 +102,7 @@ REASONS = (
     Reason("results of another type than the codes", repair_types.usual_results),
     Reason("several scales of a tensor", repair_scales.one_scale),
     Reason("codes without a scale", repair_scales.own_scale),
+    Reason("scales below 0", repair_scales.positive_scales),
     Reason("zero points", repair_scales.plain_zero_points),
     Reason("division of or by next to nothing", repair_types.away_from_zero, Tame.AWAY, of="DIV"),
     Reason("the unit of a cell state", repair_scales.usual_cell_state),

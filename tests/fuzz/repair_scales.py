@@ -127,6 +127,16 @@ def units_of_images(model: Model) -> Model:
     return model
 
 
+def positive_scales(model: Model) -> Model:
+    """No scale is below 0."""
+
+    def change(tensor: Tensor, old: QuantizationParameters) -> QuantizationParameters:
+        assert old.scale is not None
+        return replace(old, scale=np.abs(old.scale)) if (old.scale < 0).any() else old
+
+    return _with_quantisation(model, change)
+
+
 def one_scale(model: Model) -> Model:
     """A single scale for each tensor."""
 
