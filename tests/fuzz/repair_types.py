@@ -183,8 +183,9 @@ def whole_bytes(model: Model) -> Model:
 
 def told_biases(model: Model) -> Model:
     """The option that tells the type of a bias tells that of the file."""
-    for graph, number, op, _ in each_operator(model):
-        read = _tensors_of(model, graph, op.inputs[2:3])
+    for graph, number, op, name in each_operator(model):
+        place = 3 if name == "TRANSPOSE_CONV" else 2
+        read = _tensors_of(model, graph, op.inputs[place : place + 1])
         told = getattr(op.options, "quantized_bias_type", None)
         if op.options is None or told is None or not read:
             continue
