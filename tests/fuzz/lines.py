@@ -22,6 +22,7 @@ REFUSED_HERE: Rows = (
         "variables and tables without a value",
         r"StateError",
         r"has no value",
+        r"not known before the run",
         r"before it has a value",
     ),
     ("an input that is a constant", r"is a constant", r"fixed-size"),
@@ -188,6 +189,7 @@ REFUSED_THERE: Rows = (
     ),
     (
         "sizes of arrays",
+        r"^MemoryError",
         r"Invalid tensor size",
         r"required_bytes",
         r"BytesRequired",
