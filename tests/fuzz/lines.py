@@ -214,6 +214,7 @@ REFUSED_THERE: Rows = (
         r"NumInputs",
         r"NumOutputs",
         r"NumDimensions",
+        r"Dims\(i\) != ",
         r"NumElements",
         r"num_spl",
         r"options",
