@@ -27,6 +27,8 @@ BATCH = 400
 PATIENCE = (4.0, 20.0)
 # Seconds that a step of a recurrent layer may take: the numpy kernel of an integer LSTM takes most.
 A_STEP = 5e-4
+# An iteration of a loop takes LiteRT at least so much of the time that it takes here.
+_ITERATION = 0.05
 # How a child ends that fails by a fault of the fuzzer.
 _FAULT = 113
 
@@ -113,20 +115,23 @@ class Slot:
     def _is_loop(self, number: int) -> bool:
         """Whether a file asks for its time: it has so many steps of a recurrent layer; or a loop
         that LiteRT leaves sooner, where an operator in it refuses a value whose result nobody
-        reads; or one that LiteRT does not leave either once no constant is compressed, or is what a
-        called subgraph is given; or one that ends at once when it is fed small integers: its inputs
-        say how often it runs."""
+        reads; or one that takes LiteRT long, too; or one that LiteRT does not leave either once no
+        constant is compressed, or is what a called subgraph is given; or one that ends at once when
+        it is fed small integers: its inputs say how often it runs."""
         made = self.make(number)
         if steps(made.content) * A_STEP >= self.patience[1]:
             return True
         if self.litert is None or "WHILE" not in operators(made.content):
             return False
-        answer = self.litert.ask(Question(made.content, made.inputs, seconds=self.patience[0]))
+        seconds = self.patience[1] * _ITERATION
+        answer = self.litert.ask(Question(made.content, made.inputs, seconds=seconds))
         repaired = plain(made.content)
         if answer.stage == "done" and repaired is not None:
             answer = self.litert.ask(Question(repaired, made.inputs, seconds=self.patience[0]))
             return answer.stage == "hung"
-        return answer.stage == "invoke" or _ends_with_small_numbers(made, self.patience[0])
+        return answer.stage in ("hung", "invoke") or _ends_with_small_numbers(
+            made, self.patience[0]
+        )
 
     def close(self) -> None:
         if self.connection is not None:
