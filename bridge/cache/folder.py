@@ -421,6 +421,7 @@ class _Plain:
     """How the scanner reads JSON: as `json.loads` does."""
 
     strict, object_hook, object_pairs_hook = True, None, None
+    array_hook = None  # Python 3.15 looks for it
     parse_int, parse_float, parse_constant = int, float, float
 
 
