@@ -1,7 +1,9 @@
 """LiteRT in a process of its own, which often dies: another takes its place.
 
-``python -m tests.fuzz.litert_process DESCRIPTOR`` answers on a socket. It only forks; a child does
-the work, and where that ends the parent says how and forks the next.
+``python -m tests.fuzz.litert_process DESCRIPTOR`` answers on a socket. It hands the questions to a
+child, which answers them. If a file ends the child, the parent says how, and forks another. A child
+that ends between two questions has answered the first one: a file can damage memory that is needed
+later.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -22,8 +25,6 @@ from tests.oracle import litert_interpreter
 
 # Bytes of all outputs of a file; those that a process may hold when it starts with the next one.
 _MOST_RESULTS, _MOST_HELD = 1 << 28, 1 << 30
-# How a process ends in whose place comes another.
-_ANOTHER = 3
 
 
 def ran(question: Question) -> Answer:
@@ -68,44 +69,92 @@ def _gathered(interpreter: Any, wanted: Sequence[int]) -> Iterator[Array]:
         yield array
 
 
-def _work(connection: Connection) -> None:
-    """Answers questions, until files have left too much memory behind."""
+def _work(questions: Connection, answers: Connection) -> None:
+    """Answers questions, until files have left too much memory behind.
+
+    It tells its parent when it has read a question, and when it has answered it.
+    """
     confine(8 << 30)
     before = peak()
     while True:
         try:
-            question = connection.recv()
+            question = questions.recv()
         except EOFError:  # nobody asks any more
-            os._exit(0)
+            break
+        questions.send_bytes(b"read")
         perturb(question.unset)
         deadline(question.seconds)
         answer = ran(question)
         deadline(0)
         grown = max(0, peak() - before)
         before = peak()
-        connection.send(Answer(answer.stage, answer.error, answer.outputs, grown))
+        answers.send(Answer(answer.stage, answer.error, answer.outputs, grown))
+        questions.send_bytes(b"answered")
         del answer
         if held() > _MOST_HELD:
-            os._exit(_ANOTHER)
+            break
+    os._exit(0)
+
+
+class _Child:
+    """A process that answers questions."""
+
+    def __init__(self, answers: Connection) -> None:
+        self._questions, theirs = Pipe()
+        self.fresh = True
+        self._process = os.fork()
+        if self._process == 0:
+            try:
+                self._questions.close()
+                _work(theirs, answers)
+            finally:
+                os._exit(1)
+        theirs.close()
+
+    def reads(self, question: bytes) -> bool:
+        """Whether it lives and has read a question."""
+        try:
+            self._questions.send_bytes(question)
+            self._questions.recv_bytes()
+        except (EOFError, ConnectionError):
+            return False
+        self.fresh = False
+        return True
+
+    def answers(self) -> bool:
+        """Whether it has answered the question."""
+        try:
+            self._questions.recv_bytes()
+        except (EOFError, ConnectionError):
+            return False
+        return True
+
+    def ended(self) -> str:
+        """How it ended: the name of a signal, or "exit"."""
+        self._questions.close()
+        _, status = os.waitpid(self._process, 0)
+        return signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "exit"
 
 
 def _serve(descriptor: int) -> None:
     connection = Connection(descriptor)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    child = _Child(connection)
     while True:
-        child = os.fork()
-        if child == 0:
-            try:
-                _work(connection)
-            finally:
-                os._exit(1)
-        _, status = os.waitpid(child, 0)
-        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
-            return
-        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == _ANOTHER:
-            continue
-        name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "exit"
-        connection.send(Answer("hung" if name in TOO_SLOW else "died", name))
+        try:
+            question = connection.recv_bytes()
+        except EOFError:  # nobody asks any more
+            break
+        read = child.reads(question)
+        if not read and not child.fresh:
+            child.ended()
+            child = _Child(connection)
+            read = child.reads(question)
+        if not (read and child.answers()):
+            name = child.ended()
+            connection.send(Answer("hung" if name in TOO_SLOW else "died", name))
+            child = _Child(connection)
+    child.ended()
 
 
 if __name__ == "__main__":

@@ -297,6 +297,46 @@ def test_a_process_that_holds_much_gives_way_to_another(most: int, tmp_path: Pat
     assert done.stdout.split() == [str(not most)]
 
 
+STEPS = """
+import os, signal, socket, sys, time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from tests.fuzz import litert_process
+from tests.fuzz.litert import Question
+
+mine, theirs = socket.socketpair()
+if not (server := os.fork()):
+    mine.close()
+    litert_process._serve(theirs.detach())
+    os._exit(0)
+theirs.close()
+connection, stages = Connection(mine.detach()), []
+children = Path(f"/proc/{server}/task/{server}/children")
+for content in (Path(sys.argv[1]).read_bytes(), b"no model", b"neither"):
+    connection.send(Question(content, 0))
+    stages.append(connection.recv().stage)
+    if len(stages) == 1:
+        child = children.read_text().strip()
+        while "S (sleeping)" not in Path(f"/proc/{child}/status").read_text():
+            time.sleep(0.01)
+        os.kill(int(child), signal.SIGSEGV)
+        while "Z (zombie)" not in Path(f"/proc/{child}/status").read_text():
+            time.sleep(0.01)
+connection.close()
+os.waitpid(server, 0)
+print(*stages)
+"""
+
+
+def test_a_process_that_dies_between_questions_answers_none(tmp_path: Path) -> None:
+    """A file that LiteRT has run can leave memory behind that ends the process later."""
+    file = tmp_path / "fill.tflite"
+    file.write_bytes(small_fill())
+    command = [sys.executable, "-c", STEPS, str(file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["done", "read", "read"]
+
+
 def test_nothing_that_was_found_is_back() -> None:
     fuzz("--regressions")
     assert {row.file for row in known()} == {path.name for path in FOLDER.glob("*.tflite")}
