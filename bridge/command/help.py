@@ -160,8 +160,9 @@ def _option(option: Any, words: dict[str, str]) -> Row:
 
 def _range(option: Any) -> Iterator[str]:
     """The numbers that an option takes, where they have two ends."""
-    kind = getattr(option, "type", None)
-    least, most = (getattr(option, n, None) or getattr(kind, n, None) for n in ("min", "max"))
+    # Versions of typer keep them at the option or at its type.
+    kept = vars(getattr(option, "type", None) or option) | vars(option)
+    least, most = kept.get("min"), kept.get("max")
     if least is not None and most is not None:
         yield f"{least} to {most}"
 
