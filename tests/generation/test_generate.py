@@ -147,7 +147,7 @@ def test_affixes_instead_of_a_template() -> None:
         (
             "{% set ns = namespace(a='x') %}{% for i in range(60) %}{% set ns.a = ns.a + ns.a %}"
             "{% endfor %}",
-            "more memory",
+            "more memory|fuel",  # minijinja 3.1 counts the characters of what is made
         ),
         ("{{ ('a' * 10000) | replace('a', 'b' * 10000) }}", "100000000 characters"),
         ("{{ '\\ud800' }}", "the template failed"),
