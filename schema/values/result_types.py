@@ -49,6 +49,16 @@ _ALWAYS = {
     Op.DEQUANTIZE: TensorType.FLOAT32,
     Op.WHERE: TensorType.INT64,
 }
+# Custom operators whose results are FLOAT32: LiteRT gives them that type, or refuses others. The
+# positions of a pooling, its second result, may be INT32.
+_FLOATS = frozenset(("NumericVerify", "TFLite_Detection_PostProcess"))
+_FLOATS_ALONE = frozenset(
+    (
+        *("AudioSpectrogram", "Mfcc", "aeq.hadamard_rotation", "Convolution2DTransposeBias"),
+        *("MaxPoolingWithArgmax2D", "MaxUnpooling2D", "TransformTensorBilinear"),
+        *("TransformLandmarks", "Landmarks2TransformMatrix"),
+    )
+)
 # Which option says it.
 _OPTIONS = {Op.ARG_MAX: "output_type", Op.ARG_MIN: "output_type", Op.SHAPE: "out_type"}
 
@@ -61,6 +71,8 @@ def result_type(op: OperatorView[Any]) -> TensorType | None:
     """
     if op.op in _ALWAYS:
         return _ALWAYS[op.op]
+    if op.op is Op.CUSTOM:
+        return _custom_type(op)
     if op.op in _OPTIONS:
         type = TensorType(getattr(op.options, _OPTIONS[op.op]))
         if type not in (TensorType.INT32, TensorType.INT64):
@@ -77,6 +89,15 @@ def result_type(op: OperatorView[Any]) -> TensorType | None:
     if op.op in _LIKE_DATA | _SAID_WRONGLY and wrong:
         raise ModelError(f"{op.label}: a result of {wrong[0].name}, expected {data.type.name}")
     return data.type if op.op in _AS_DATA else None
+
+
+def _custom_type(op: OperatorView[Any]) -> TensorType | None:
+    """As `result_type`, of a custom operator."""
+    if op.name in _FLOATS_ALONE:
+        for result in op.outputs[:1]:
+            if result.type is not TensorType.FLOAT32:
+                raise ModelError(f"{op.label}: a result of {result.type.name}, expected FLOAT32")
+    return TensorType.FLOAT32 if op.name in _FLOATS else None
 
 
 def _check_product(op: OperatorView[Any]) -> None:

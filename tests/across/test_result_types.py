@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from tests.one_op import Array, T, one_op_model, ours
+from tests.ops.custom_op import custom_model, interpreter_of
 from tests.ops.operands import exported
 from tests.oracle import litert, litert_interpreter
 from tests.samples import SAMPLES, sample, types
 from tflite_ort import AllocationError, Interpreter, schema
 from tflite_ort.schema import Op, TensorType
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
-from tflite_ort.schema.values.result_types import _AS_DATA, _LIKE_DATA
+from tflite_ort.schema.values.result_types import _AS_DATA, _FLOATS_ALONE, _LIKE_DATA
 
 FLOAT32, INT8, UINT8 = TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8
 INT16, INT32, INT64 = TensorType.INT16, TensorType.INT32, TensorType.INT64
@@ -63,6 +64,34 @@ def test_the_data_decide_of_fake_quant() -> None:
     model = one_op_model(Op.FAKE_QUANT, [T((2, 3))], [T((2, 3))], options)
     feeds = [np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)]
     same_when_told_otherwise(model, feeds, INT32)
+
+
+@pytest.mark.parametrize("said", [INT8, INT16, INT32], ids=lambda type: type.name)
+def test_differences_are_floats(said: TensorType) -> None:
+    """NumericVerify's; codes of them would be another result."""
+    inputs = [T((3,), INT8, scale=0.5), T((3,))]
+    feeds = [np.array([1, -2, 3], np.int8), np.array([0.25, 1, 2], np.float32)]
+    scaled = T((3,), said, scale=0.02 if said is not INT32 else None)
+    model = custom_model("NumericVerify", inputs, [scaled])
+    want = litert(model, feeds)[0]
+    for got in (ours(model, feeds)[0], ours(model, feeds, [])[0], exported(model, feeds)):
+        np.testing.assert_array_equal(got[0], want)
+        assert got[0].dtype == want.dtype == np.float32
+
+
+# By name, how many inputs they have.
+INPUTS = {"Mfcc": 2, "MaxUnpooling2D": 2, "Convolution2DTransposeBias": 3}
+
+
+@pytest.mark.parametrize("name", sorted(_FLOATS_ALONE))
+def test_custom_operators_that_make_floats_alone(name: str) -> None:
+    second = name.startswith(("Transform", "Landmarks2"))
+    count = INPUTS.get(name, 2 if name.startswith("Transform") else 1)
+    result = T((1, 4, 4, 1), INT8, scale=0.5)
+    model = custom_model(name, [T((1, 4, 4, 1))] * count, [result], version=1 + second)
+    for providers in (None, []):
+        with pytest.raises(AllocationError, match="a result of INT8, expected FLOAT32"):
+            interpreter_of(model, providers)
 
 
 @pytest.mark.parametrize("op", sorted(_AS_DATA & SAMPLES.keys()), ids=lambda op: op.name)
