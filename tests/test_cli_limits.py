@@ -110,16 +110,27 @@ def test_an_export_of_a_folder_says_that_it_is_one(folder: str, options: list[st
     assert result.exit_code == 1 and "Is a directory" in result.output
 
 
-@pytest.mark.parametrize("command", ["export", "extract"])
+@pytest.mark.parametrize("command", ["export", "extract", "versions"])
 def test_nothing_is_written_over_the_model(command: str, tmp_path: Path) -> None:
     content = one_op_model(Op.ADD, [T((4,)), T((4,))], [T((4,))], AddOptions())
     path, link = tmp_path / "add.tflite", tmp_path / "link"
     path.write_bytes(content)
     link.symlink_to(path)
     for out in (path, link):
-        result = call(command, path, out)
+        result = call(command, path, *(["--fix", out] if command == "versions" else [out]))
         assert (result.exit_code, "is the model itself" in result.output) == (2, True)
     assert path.read_bytes() == content
+
+
+def test_fixed_versions_take_the_place_of_another_model(tmp_path: Path) -> None:
+    content = one_op_model(Op.ADD, [T((4,)), T((4,))], [T((4,))], AddOptions())
+    path, out = tmp_path / "add.tflite", tmp_path / "fixed.tflite"
+    path.write_bytes(content)
+    out.write_bytes(content[:100])
+    assert call("versions", path, "--fix", out).exit_code == 0
+    assert read_model(out).subgraphs
+    missing = call("versions", path, "--fix", tmp_path / "none" / "fixed.tflite")
+    assert missing.exit_code == 1 and "No such file" in missing.output
 
 
 @pytest.mark.parametrize(

@@ -244,34 +244,27 @@ def refuse_unused_preparation(
         refuse_unused(context, "no input of the model takes sound", "rate")
 
 
-def check_written(out: str | Path | None, option: str) -> None:
-    """Refuse a file that cannot be written now, not after the work; also something else over a
-    model, which may be meant as another input.
+def check_written(
+    out: str | Path | None, option: str, model: Path | None = None, *, over_models: bool = False
+) -> None:
+    """Refuse a file that cannot be written now, not after the work; also one that would be lost.
+
+    Args:
+        model: what the result is made of.
+        over_models: whether the result may take the place of another model. If not, one may be
+            meant as another input.
 
     Raises:
-        BadParameter: `out` is a model, or a bundle.
+        BadParameter: `out` is `model`, or another model or bundle.
         OSError: `out` is a folder, or its folder is not there.
     """
-    if out is not None and is_model(out):
-        raise typer.BadParameter(f"{out} is a model, which would be lost", param_hint=option)
-    _check_place(out)
-
-
-def check_overwrites(model: Path, out: Path | None, option: str = "OUT") -> None:
-    """Refuse to write a result over the model that it is made of, or where no file can be.
-
-    Raises:
-        BadParameter: `out` is `model`.
-        OSError: `out` is a folder, or its folder is not there.
-    """
-    if out is not None and out.exists() and out.samefile(model):
-        raise typer.BadParameter("it is the model itself", param_hint=option)
-    _check_place(out)
-
-
-def _check_place(out: str | Path | None) -> None:
     if out is None:
         return
-    fault = errno.EISDIR if Path(out).is_dir() else errno.ENOENT
-    if fault == errno.EISDIR or not Path(out).parent.is_dir():
+    path = Path(out)
+    if model is not None and model.exists() and path.exists() and path.samefile(model):
+        raise typer.BadParameter("it is the model itself", param_hint=option)
+    if not over_models and is_model(path):
+        raise typer.BadParameter(f"{out} is a model, which would be lost", param_hint=option)
+    fault = errno.EISDIR if path.is_dir() else errno.ENOENT
+    if fault == errno.EISDIR or not path.parent.is_dir():
         raise OSError(fault, os.strerror(fault), str(out))

@@ -28,7 +28,6 @@ from tflite_ort.command.arguments import (
     ResolverName,
     SignatureKey,
     budgets,
-    check_overwrites,
     check_written,
     one_each,
     refuse_unused,
@@ -254,8 +253,7 @@ def _export(
     """
     quiet = target == STDOUT
     path = None if quiet else Path(target)
-    check_overwrites(model, path)
-    check_written(path, "OUT")
+    check_written(path, "OUT", model)
     of_decoded = check and bool(options["decode"])
     differences = {}
     try:

@@ -13,7 +13,7 @@ from tflite_ort.command.arguments import (
     ExternalRoots,
     ModelFile,
     budgets,
-    check_overwrites,
+    check_written,
 )
 from tflite_ort.command.terminal import say, say_json, size_text
 from tflite_ort.files import write_bytes
@@ -48,7 +48,7 @@ def extract(
     as_json: AsJson = False,
 ) -> None:
     """Write the part of a model that leads from some tensors to others, as a model."""
-    check_overwrites(model, out)
+    check_written(out, "OUT", model, over_models=True)
     source = read_model(model, external_roots=external_root or (), budgets=budgets(budget))
     part = extracted(source, start or (), stop or (), subgraph)
     content = write_model(part)

@@ -30,7 +30,6 @@ from tflite_ort.command.arguments import (
     Threads,
     beginning,
     budgets,
-    check_overwrites,
     check_written,
     choices_of,
     normalization_of,
@@ -230,7 +229,7 @@ def _check_written(
         environment()
     check_written(json_file, "--json")
     check_written(html, "--report")
-    check_overwrites(model, part, "--extract")
+    check_written(part, "--extract", model, over_models=True)
 
 
 def _on_device(settings: Settings, model: Path, limits: dict[str, Any]) -> Settings:
