@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tflite_ort.schema import DelegateError as DelegateError
     from tflite_ort.schema import DelegateWarning as DelegateWarning
     from tflite_ort.schema import ExportError as ExportError
+    from tflite_ort.schema import ExportWarning as ExportWarning
     from tflite_ort.schema import InsufficientMemory as InsufficientMemory
     from tflite_ort.schema import KernelError as KernelError
     from tflite_ort.schema import MalformedBundle as MalformedBundle
@@ -93,10 +94,10 @@ _NAMES = {
     "resolvers": "BuiltinOpResolver WellKnownOpResolver",
     "schema": """
         AllocationError BatchWarning BridgeError BudgetExceeded Budgets CacheWarning DelegateError
-        DelegateWarning ExportError InsufficientMemory KernelError MalformedBundle MalformedModel
-        MissingDelegate MissingEntry ModelError ResizeError StateError TensorError TranslatorError
-        Unbatchable UnknownOperator UnreadableModel UnresolvedOperator UnsupportedSchema
-        UnsupportedVersion Untranslatable VersionError
+        DelegateWarning ExportError ExportWarning InsufficientMemory KernelError MalformedBundle
+        MalformedModel MissingDelegate MissingEntry ModelError ResizeError StateError TensorError
+        TranslatorError Unbatchable UnknownOperator UnreadableModel UnresolvedOperator
+        UnsupportedSchema UnsupportedVersion Untranslatable VersionError
     """,
     "signatures": "SignatureRunner",
     "tuning.tuner": "Tuning",

@@ -32,6 +32,7 @@ from tflite_ort.schema import (
     Budgets,
     DelegateError,
     ExportError,
+    ExportWarning,
     InsufficientMemory,
     Model,
     ModelError,
@@ -43,8 +44,10 @@ from tflite_ort.signature_model import signature_model
 from tflite_ort.specialize.specialization import specialize
 from tflite_ort.suggestions import suggestion
 from tflite_ort.versioning.resolver import OpResolver
+from tflite_ort.warned import warn_caller
 
 _ADVICE = f"custom_ops='domain' writes custom operators as nodes of the domain {DOMAIN}."
+_NAMED = 8  # inputs in a message
 _KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 
 
@@ -76,7 +79,7 @@ def export_onnx(
         hybrid: of float activations with integer weights, as `Interpreter` takes it.
         input_shapes: shapes by input name. A size that is None or a name stays open:
             ``{"image": ("batch", None, None, 3)}``. Another first size than 1 makes a batch of
-            these inputs. Sizes that ``shape_signature`` leaves open are open.
+            these inputs. Sizes that the file leaves open are open, or fixed with an ExportWarning.
         batch: a batch dimension in front of all inputs and outputs, of this number or name, see
             `batched_model`; `input_shapes` are then of one sample. May raise Unbatchable.
         resolver: where translators are looked up; default `BuiltinOpResolver`.
@@ -103,7 +106,7 @@ def export_onnx(
     resolver, target = resolver or BuiltinOpResolver(), form.target(weights, hybrid)
     sizes = input_shapes or {}, batch
     with _enough_memory():
-        given, lowered = _translated(source, sizes, resolver, target, custom_ops, stateful)
+        given, lowered = _told(_translated(source, sizes, resolver, target, custom_ops, stateful))
         proto = form.write(lowered.model, source, origin, path := None if decode else output)
     if check:
         check_export(proto, path, given, hybrid=hybrid, resolver=resolver, form=form)
@@ -117,7 +120,7 @@ def made_for(target: Target, model: Source, resolver: OpResolver) -> onnx.ModelP
         BridgeError: as `export_onnx`.
     """
     source, _ = _source(model, None, (), Form())
-    _, lowered = _translated(source, ({}, None), resolver, target, None, True)
+    _, lowered, _ = _translated(source, ({}, None), resolver, target, None, True)
     return Form().write(lowered.model, source, None, None)
 
 
@@ -128,8 +131,9 @@ def _translated(
     target: Target,
     custom_ops: str | None,
     stateful: bool,
-) -> tuple[Model, Lowered]:
-    """The model of these shapes and of this batch, and what it becomes."""
+) -> tuple[Model, Lowered, str]:
+    """The model of these shapes and of this batch, what it becomes, and why sizes that the file
+    leaves open are fixed; empty where they are not."""
     domain, (shapes, batch) = custom_ops is not None, sizes
     if domain:
         resolver = with_custom_nodes(resolver, untranslated(source, resolver))
@@ -139,19 +143,32 @@ def _translated(
     def lower(given: Shaped) -> Lowered:
         return _lowered(given, resolver, target, domain=domain, stateful=stateful)
 
-    return given.model, _opened(lower, given, shapes)
+    return given.model, *_opened(lower, given, shapes)
 
 
-def _opened(lower: Callable[[Shaped], Lowered], given: Shaped, shapes: Given) -> Lowered:
+def _told(translated: tuple[Model, Lowered, str]) -> tuple[Model, Lowered]:
+    """What was translated; a warning says which sizes are fixed."""
+    model, lowered, fixed = translated
+    if fixed:
+        warn_caller(fixed, ExportWarning)
+    return model, lowered
+
+
+def _opened(
+    lower: Callable[[Shaped], Lowered], given: Shaped, shapes: Given
+) -> tuple[Lowered, str]:
     """With the sizes open that the file leaves open, or with those that it has where an operator
-    cannot be translated so."""
+    cannot be translated so, and why."""
     wider = opened(given, shapes)
-    if wider.opened:
-        try:
-            return lower(wider)
-        except (ExportError, ModelError):
-            pass
-    return lower(given)
+    if not wider.opened:
+        return lower(given), ""
+    try:
+        return lower(wider), ""
+    except (ExportError, ModelError) as error:
+        refused = str(error)
+    names = ", ".join(map(repr, wider.opened[:_NAMED]))
+    why = f"sizes of {names} that the file leaves open are fixed; with them open {refused}"
+    return lower(given), why
 
 
 @contextmanager

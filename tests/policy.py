@@ -34,7 +34,7 @@ LAYERS = {
     "bridge": (
         {
             *("closing", "collecting", "files", "kept", "live_views", "optional", "records"),
-            *("signature", "state", "suggestions"),
+            *("signature", "state", "suggestions", "warned"),
         },
         {"providers"},
         {"tuning"},

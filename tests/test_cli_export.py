@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.test_cli import FLOAT, call
 from tests.test_decode import network
 from tflite_ort import ExportError, export, export_onnx, export_signatures
 from tflite_ort.export_check import ExportMismatch
-from tflite_ort.schema import AddOptions, Op
+from tflite_ort.schema import AddOptions, Op, SqueezeOptions
 
 
 def test_weights_that_an_earlier_export_left_are_not_counted(tmp_path: Path) -> None:
@@ -77,3 +78,16 @@ def test_forms_that_a_decoded_file_cannot_have_are_refused(
 def test_an_unknown_argument_is_named_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="export_onnx takes no 'nhwc'; did you mean 'nchw'"):
         export_onnx(FLOAT, tmp_path / "m.onnx", nhwc=["image"])  # type: ignore[call-arg]
+
+
+def test_sizes_that_cannot_stay_open_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "squeeze.tflite"
+    input = T((1, 3, 1), shape_signature=(1, 3, -1))
+    path.write_bytes(one_op_model(Op.SQUEEZE, [input], [T((3,))], SqueezeOptions()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        result = call("export", path)
+    assert result.exit_code == 0
+    said = result.stderr.splitlines()
+    assert said[0].startswith("warning: sizes of 'in0' that the file leaves open are fixed; with")
+    assert said[1] == "  SQUEEZE_0 version 1: a rank depends on data"

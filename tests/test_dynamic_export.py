@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from tests.across.veiled import veiled
 from tests.models import model_path
 from tests.one_op import Array, Case, Node, T, assert_close, distance, graph_model, one_op_model
 from tests.oracle import litert
-from tflite_ort import ExportError, export_onnx
+from tflite_ort import ExportError, ExportWarning, export_onnx
 from tflite_ort.schema import (
     AddOptions,
     ConcatenationOptions,
@@ -142,6 +143,16 @@ def test_images_of_any_size(padding: Padding, stride: int) -> None:
         for shape in ((1, 8, 8, 4), (2, 7, 10, 4), (1, 3, 3, 4)):
             image = np.random.default_rng(1).normal(size=shape).astype(np.float32)
             assert_close(run(proto, [image])[0], litert(model, [image])[0], 0, 1e-5, str(shape))
+
+
+def test_sizes_that_cannot_stay_open_are_fixed_with_a_warning() -> None:
+    model = one_op_model(
+        Op.SQUEEZE, [T((1, 3, 1), shape_signature=(1, 3, -1))], [T((3,))], SqueezeOptions()
+    )
+    with pytest.warns(ExportWarning, match="(?s)'in0'.*a rank depends") as seen:
+        proto = checked(model)
+    assert [Path(each.filename).name for each in seen] == [Path(__file__).name]
+    assert dimensions(proto.graph.input[0]) == [1, 3, 1]
 
 
 def test_a_rank_that_depends_on_an_open_size_is_refused() -> None:

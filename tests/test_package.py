@@ -33,6 +33,7 @@ PUBLIC = [
     "DelegateWarning",
     "ExecutionProviderDelegate",
     "ExportError",
+    "ExportWarning",
     "Generated",
     "GenerationError",
     "InsufficientMemory",

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from inspect import currentframe
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tflite_ort.optional import late
 from tflite_ort.plan.partition import Partition
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.providers.trials import check_provider
 from tflite_ort.records import field, record, replace
 from tflite_ort.schema import DelegateError, DelegateWarning, OperatorView
-
-if TYPE_CHECKING:
-    import traceback
-else:
-    traceback = late("traceback")
+from tflite_ort.warned import warn_caller
 
 
 class LeftToTheCPU(DelegateError):
@@ -71,22 +64,13 @@ class Refusals:
             check_provider(delegate.provider)
         except DelegateError as problem:
             reason = f"{delegate.name} cannot be used: {problem}"
-            _warn(f"{reason}; the next delegate takes over")
+            warn_caller(f"{reason}; the next delegate takes over", DelegateWarning)
             return replace(known, unusable={**known.unusable, part.backend: reason})
         reason = f"{delegate.name} failed: {error}"
         labels = ", ".join(op.label for op in part.operators)
-        _warn(f"{reason}; the next delegate takes over {labels}")
+        warn_caller(f"{reason}; the next delegate takes over {labels}", DelegateWarning)
         return known._with(part.backend, part.operators, reason)
 
     def _with(self, backend: str, operators: Sequence[OperatorView[Any]], reason: str) -> Refusals:
         more = {(backend, op.index): reason for op in operators}
         return replace(self, operators={**self.operators, **more})
-
-
-def _warn(text: str) -> None:
-    """Warn of a delegate, at the line that called this library."""
-    modules = [
-        frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_stack(currentframe())
-    ]
-    ours = [level for level, name in enumerate(modules, 1) if name.startswith("tflite_ort.")]
-    warnings.warn(text, DelegateWarning, stacklevel=ours[-1] + 1)

@@ -30,7 +30,8 @@
       StateError(RuntimeError)    a method was called in the wrong order
 
 Warnings: DelegateWarning(UserWarning), an execution provider failed and the next takes over;
-BatchWarning(UserWarning), the samples of a batch do not run together, or run into each other.
+BatchWarning(UserWarning), the samples of a batch do not run together, or run into each other;
+ExportWarning(UserWarning), sizes that a model leaves open are fixed in its export.
 
 Each leaf is also the builtin exception that ``tf.lite.Interpreter`` raises in that place.
 """
@@ -217,6 +218,10 @@ class DelegateWarning(UserWarning):
 
 class BatchWarning(UserWarning):
     """The samples of a batch run one at a time, or a resize may have mixed them."""
+
+
+class ExportWarning(UserWarning):
+    """An exported file has the sizes of the model where the model leaves them open."""
 
 
 class CacheWarning(UserWarning):
