@@ -165,6 +165,3 @@ def _inlining(model: Model, operator: Operator) -> Iterator[str]:
             f"subgraph {called} maps {len(body.inputs)} tensors to {len(body.outputs)}, "
             f"its operator {len(operator.inputs)} to {len(operator.outputs)}"
         )
-    made = {index for each in body.operators for index in each.outputs}
-    if len(set(body.outputs)) != len(body.outputs) or not made.issuperset(body.outputs):
-        yield f"subgraph {called} gives a tensor twice, or one that it does not compute"

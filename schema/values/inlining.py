@@ -8,13 +8,26 @@ import numpy as np
 
 from tflite_ort.records import replace
 from tflite_ort.schema.file.budgets import Meter
+from tflite_ort.schema.file.element_types import TensorType
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.flow import inlined_subgraph
-from tflite_ort.schema.file.model import Model, Operator, QuantizationParameters, SubGraph, Tensor
+from tflite_ort.schema.file.model import (
+    Model,
+    Operator,
+    OperatorCode,
+    QuantizationParameters,
+    SubGraph,
+    Tensor,
+)
+from tflite_ort.schema.file.options import ReshapeOptions, ShapeOptions
 from tflite_ort.schema.values.resolve import CODES
 
 # A model without such operators, made by `flat`. Shapes and plans are made of such a model only.
 FlatModel = NewType("FlatModel", Model)
+
+# What copies a tensor of any type: a RESHAPE to its own shape.
+_COPY = (OperatorCode(builtin_code=Op.SHAPE), OperatorCode(builtin_code=Op.RESHAPE))
 
 
 def inlined(model: Model, subgraph: int = 0, meter: Meter | None = None) -> Model:
@@ -31,6 +44,8 @@ def inlined(model: Model, subgraph: int = 0, meter: Meter | None = None) -> Mode
     graph = model.subgraphs[subgraph]
     if not any(inlined_subgraph(model, operator) is not None for operator in graph.operators):
         return model
+    added = tuple(code for code in _COPY if code not in model.operator_codes)
+    model = replace(model, operator_codes=(*model.operator_codes, *added))
     flat = _flattened(model, graph, meter or Meter(model.budgets))
     graphs = list(model.subgraphs)
     graphs[subgraph] = flat
@@ -58,22 +73,33 @@ def _flattened(model: Model, graph: SubGraph, meter: Meter) -> SubGraph:
             continue
         body = _flattened(model, model.subgraphs[called], meter)
         meter.spend("called_operators", 1 + len(body.operators), f"the call of subgraph {called}")
-        operators += _substituted(body, operator, tensors)
+        operators += _substituted(model, body, operator, tensors)
     return replace(graph, tensors=tuple(tensors), operators=tuple(operators))
 
 
-def _substituted(body: SubGraph, caller: Operator, tensors: list[Tensor]) -> list[Operator]:
-    """The operators of `body` over the caller's tensors, to which those of `body` are added."""
-    place: dict[int, int | None] = dict(zip(body.inputs, caller.inputs, strict=True))
-    place.update(zip(body.outputs, caller.outputs, strict=True))
-    for index, outer in place.items():
+def _substituted(
+    model: Model, body: SubGraph, caller: Operator, tensors: list[Tensor]
+) -> list[Operator]:
+    """The operators of `body` over the caller's tensors, to which those of `body` are added. What
+    `body` gives back and does not compute, or gives twice, is copied."""
+    given = tuple(zip(body.inputs, caller.inputs, strict=True))
+    results = tuple(zip(body.outputs, caller.outputs, strict=True))
+    for index, outer in (*given, *results):
         if outer is not None:
             _check_codes(body.tensors[index], tensors[outer])
+    made = {index for operator in body.operators for index in operator.outputs}
+    place: dict[int, int | None] = dict(given)
+    copied = []
+    for index, outer in results:
+        if index in place or index not in made:
+            copied.append((index, outer))
+        else:
+            place[index] = outer
     for index, tensor in enumerate(body.tensors):
         if index not in place:
             place[index] = len(tensors)
             tensors.append(tensor)
-    return [
+    operators = [
         replace(
             operator,
             inputs=tuple(None if i is None else place[i] for i in operator.inputs),
@@ -81,6 +107,29 @@ def _substituted(body: SubGraph, caller: Operator, tensors: list[Tensor]) -> lis
             intermediates=_present(place, operator.intermediates),
         )
         for operator in body.operators
+    ]
+    for index, outer in copied:
+        operators += _copy(model, place[index], outer, tensors)
+    return operators
+
+
+def _copy(model: Model, source: int | None, target: int, tensors: list[Tensor]) -> list[Operator]:
+    """The operators that copy one tensor of the caller to another."""
+    shape = len(tensors)
+    rank = 0 if source is None else len(tensors[source].shape)
+    tensors.append(Tensor(shape=(rank,), type=TensorType.INT32, has_rank=True))
+    rows = (
+        ((source,), shape, ShapeOptions(out_type=TensorType.INT32)),
+        ((source, shape), target, ReshapeOptions()),
+    )
+    return [
+        Operator(
+            opcode_index=model.operator_codes.index(code),
+            inputs=inputs,
+            outputs=(output,),
+            options=options,
+        )
+        for code, (inputs, output, options) in zip(_COPY, rows, strict=True)
     ]
 
 
