@@ -15,6 +15,8 @@ from tflite_ort.schema.values.well_known_options import (
     map_options,
 )
 
+_WIDEST = 256  # of a Hadamard matrix that stands in a graph as a whole
+
 
 @custom_translator("NumericVerify", versions=(1, 1))
 def numericverify(op: OperatorView[Any], g: Graph) -> None:
@@ -31,15 +33,25 @@ def numericverify(op: OperatorView[Any], g: Graph) -> None:
 
 @custom_translator("aeq.hadamard_rotation", versions=(1, 1))
 def aeq_hadamard_rotation(op: OperatorView[Any], g: Graph) -> None:
-    """MatMul of every `hadamard_size` values with the normalised Hadamard matrix."""
+    """MatMul of every `hadamard_size` values with the normalised Hadamard matrix. Many are rows and
+    columns, each with a matrix of its own."""
     input, size = op["input"], map_options(op, HadamardRotationOptions).hadamard_size
     if input.type is not TensorType.FLOAT32 or size < 1 or size & (size - 1):
         raise Untranslatable(f"{input.type.name} input in parts of {size}")
     if input.shape[-1] % size:
         raise Untranslatable(f"rows of {input.shape[-1]} in parts of {size}")
-    matrix = np.ones((1, 1))
+    rows = 1 if size <= _WIDEST else 1 << (size.bit_length() - 1) // 2
+    columns = size // rows
+    parts = g.reshape(g.read(input), (-1, columns) if rows == 1 else (-1, rows, columns))
+    turned = g.op("MatMul", parts, _hadamard(g, columns))
+    if rows > 1:
+        turned = g.op("MatMul", _hadamard(g, rows), turned)
+    g.write(op.output, g.reshape(turned, input.shape))
+
+
+def _hadamard(g: Graph, size: int) -> ir.Value:
+    """The normalised Hadamard matrix, [size, size]."""
+    matrix = np.ones((1, 1), np.float32)
     while len(matrix) < size:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    parts = g.reshape(g.read(input), (-1, size))
-    turned = g.op("MatMul", parts, g.constant(matrix / np.sqrt(size), np.float32))
-    g.write(op.output, g.reshape(turned, input.shape))
+    return g.constant(matrix / np.sqrt(size), np.float32)

@@ -59,3 +59,13 @@ def test_hadamard_rotation(size: int, shape: tuple[int, ...], tmp_path: Path) ->
     model = custom_model("aeq.hadamard_rotation", [T(shape)], [T(shape)], options)
     x = np.random.default_rng(size).normal(0, 1, shape).astype(np.float32)
     check_custom(model, [x], tmp_path)
+
+
+@pytest.mark.parametrize("size", [512, 1024, 1 << 17])
+def test_long_hadamard_rotations(size: int, tmp_path: Path) -> None:
+    """The whole matrix of the longest has 17 billion numbers."""
+    model = custom_model(
+        "aeq.hadamard_rotation", [T((2, size))], [T((2, size))], {"hadamard_size": size}
+    )
+    x = np.random.default_rng(size).normal(0, 1, (2, size)).astype(np.float32)
+    check_custom(model, [x], tmp_path)
