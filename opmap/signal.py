@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.idioms.fourier import BY_PRODUCT, transformed
 from tflite_ort.opmap.idioms.movement import integers
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, Untranslatable
@@ -16,9 +17,6 @@ from tflite_ort.schema.values.sizes import has_zero, is_known, is_one, may_diffe
 
 View = OperatorView[Any]
 
-# Up to this length a product with all waves is faster than the DFT of ONNX Runtime's CPU. Longer
-# rows are numpy's there: several times as fast as that DFT, and in float64 as TFLite has them.
-_BY_PRODUCT = 512
 # On other devices numpy transforms what is longer than this.
 _LONG = 1 << 16
 
@@ -34,7 +32,7 @@ def rfft2d(op: View, g: Graph) -> None:
     height, width = integers(op["fft_length"])
     if has_zero(*input.shape):
         raise Untranslatable("no element")
-    longest = _BY_PRODUCT if g.target.cpu_kernels else _LONG
+    longest = BY_PRODUCT if g.target.cpu_kernels else _LONG
     if g.target.fallback and max(height, width) > longest:
         raise Untranslatable("numpy transforms long rows faster, in float64")
     rows = input.shape[-2]
@@ -44,18 +42,18 @@ def rfft2d(op: View, g: Graph) -> None:
         source, shape = g.op("Slice", source, *bounds), (*shape[:-2], height, shape[-1])
     value = _of_rows(g, source, shape, width)
     if height != 1 or not is_one(shape[-2]):  # the transform of one row is that row
-        value = _transformed(g, value, height, rank - 2, onesided=None)
+        value = transformed(g, value, height, rank - 2, onesided=None)
     g.write(op.output, value)
 
 
 def _of_rows(g: Graph, source: ir.Value, shape: tuple[int, ...], width: int) -> ir.Value:
     """The first half of the frequencies of each row of `source`, which has this shape."""
     whole = g.target.cpu_kernels and not may_differ(shape[-1:], (width,))
-    if whole and width <= _BY_PRODUCT:
+    if whole and width <= BY_PRODUCT:
         waves = g.constants.add(_waves(width), "waves")
         return g.reshape(g.op("MatMul", source, waves), (*shape[:-1], width // 2 + 1, 2))
     value = g.op("Unsqueeze", source, g.ints([len(shape)]))
-    return _transformed(g, value, width, len(shape) - 1, onesided=1)
+    return transformed(g, value, width, len(shape) - 1, onesided=1)
 
 
 def _waves(length: int) -> npt.NDArray[np.float32]:
@@ -65,13 +63,6 @@ def _waves(length: int) -> npt.NDArray[np.float32]:
     )
     waves = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     return waves.reshape(length, -1).astype(np.float32)
-
-
-def _transformed(
-    g: Graph, value: ir.Value, length: int, axis: int, *, onesided: int | None
-) -> ir.Value:
-    parameters = (g.ints(number) for number in (length, axis))
-    return g.op("DFT", value, *parameters, onesided=onesided)
 
 
 @translator(Op.REAL, versions=(1, 1))

@@ -6,7 +6,8 @@ from typing import Any
 
 from tflite_ort.schema.arithmetic.audio_features import fft_length
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.shapes.registry import Shapes, of_rank, rule
+from tflite_ort.schema.shapes.registry import LONGEST_SIDE, Shapes, of_rank, rule
+from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.schema.values.view import OperatorView
 from tflite_ort.schema.values.well_known_options import (
     AudioSpectrogramOptions,
@@ -14,13 +15,16 @@ from tflite_ort.schema.values.well_known_options import (
     map_options,
 )
 
+# Of a matrix of Mfcc; 40 filters of 257 bins are usual.
+_MOST_WEIGHTS = 1 << 22
+
 
 @rule("AudioSpectrogram")
 def audio_spectrogram(op: OperatorView[Any]) -> Shapes:
     """Samples [S, C] to [C, windows, bins]."""
     options = map_options(op, AudioSpectrogramOptions)
     samples, channels = of_rank(op, "input", 2)
-    if options.window_size < 2 or options.stride < 1:
+    if not 2 <= options.window_size <= LONGEST_SIDE or options.stride < 1:
         raise ModelError(
             f"{op.label}: windows of {options.window_size} samples every {options.stride}"
         )
@@ -32,8 +36,11 @@ def audio_spectrogram(op: OperatorView[Any]) -> Shapes:
 def mfcc(op: OperatorView[Any]) -> Shapes:
     """Spectrograms [C, windows, bins] to [C, windows, coefficients]."""
     options = map_options(op, MfccOptions)
-    coefficients = options.dct_coefficient_count
-    if not 1 <= coefficients <= options.filterbank_channel_count:
-        filters = options.filterbank_channel_count
+    coefficients, filters = options.dct_coefficient_count, options.filterbank_channel_count
+    if not 1 <= coefficients <= filters:
         raise ModelError(f"{op.label}: {coefficients} coefficients of {filters} filters")
-    return ((*of_rank(op, "spectrogram", 3)[:2], coefficients),)
+    channels, windows, bins = of_rank(op, "spectrogram", 3)
+    most = max(coefficients, bins) if is_known(bins) else coefficients
+    if filters * most > _MOST_WEIGHTS:
+        raise ModelError(f"{op.label}: {filters} filters of {bins} bins, {coefficients} of each")
+    return ((channels, windows, coefficients),)

@@ -12,7 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.one_op import T, assert_close
-from tests.ops.custom_op import by_numpy, check_custom, custom_model, interpreter_of
+from tests.ops.custom_op import (
+    by_exported,
+    by_numpy,
+    check_custom,
+    custom_model,
+    interpreter_of,
+    invoked,
+)
 from tests.oracle import litert
 from tflite_ort import ModelError
 from tflite_ort.schema import TensorType
@@ -43,6 +50,43 @@ def test_audio_spectrogram(
     model = custom_model("AudioSpectrogram", [T((samples, channels))], [T((1, 1, 1))], options)
     waves = np.random.default_rng(seed).uniform(-1, 1, (samples, channels)).astype(np.float32)
     check_custom(model, [waves], tmp_path)
+
+
+@pytest.mark.parametrize("squared", [True, False])
+@pytest.mark.parametrize("window", [513, 1024, 1 << 17])
+def test_long_windows(window: int, squared: bool, tmp_path: Path) -> None:
+    """In numpy, and as DFT: the cosines of the longest would take 69 GB."""
+    options = {"window_size": window, "stride": 400, "magnitude_squared": squared}
+    model = custom_model("AudioSpectrogram", [T((window + 500, 2))], [T((1, 1, 1))], options)
+    waves = np.random.default_rng(window).uniform(-1, 1, (window + 500, 2)).astype(np.float32)
+    (want,) = litert(model, [waves])
+    interpreter = interpreter_of(model)
+    assert {row.runs_on for row in interpreter.delegation()} == {"numpy"}
+    found = (invoked(interpreter, [waves]), by_exported(model, [waves], tmp_path))
+    for place, (got,) in zip(("numpy", "exported"), found, strict=True):
+        assert_close(got, want, 0, 1e-5, place)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("AudioSpectrogram", {"window_size": 1 << 30, "stride": 1, "magnitude_squared": True}),
+        (
+            "Mfcc",
+            {
+                "upper_frequency_limit": 4000,
+                "lower_frequency_limit": 20,
+                "filterbank_channel_count": 1 << 30,
+                "dct_coefficient_count": 1,
+            },
+        ),
+    ],
+)
+def test_options_that_ask_for_gigabytes_are_refused(name: str, options: dict[str, Any]) -> None:
+    rate = [T.constant(np.array(16000, np.int32))] if name == "Mfcc" else []
+    input = T((1, 2, 65)) if name == "Mfcc" else T((20, 1))
+    with pytest.raises(ModelError, match="1073741824"):
+        interpreter_of(custom_model(name, [input, *rate], [T((1, 1, 1))], options))
 
 
 def test_samples_for_no_window_give_none() -> None:
