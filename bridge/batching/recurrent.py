@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tflite_ort.batching.graph import BatchedGraph
 from tflite_ort.batching.registry import rule
-from tflite_ort.schema import Op, OperatorView, TensorView, Unbatchable
+from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Unbatchable
+from tflite_ort.schema.values.sizes import may_differ
 
 View = OperatorView[Any]
 
@@ -51,34 +51,46 @@ _BASIC_INPUTS = 5
 @rule(Op.UNIDIRECTIONAL_SEQUENCE_LSTM, Op.UNIDIRECTIONAL_SEQUENCE_RNN)
 @rule(Op.BIDIRECTIONAL_SEQUENCE_LSTM, Op.BIDIRECTIONAL_SEQUENCE_RNN)
 def sequence(op: View, g: BatchedGraph) -> None:
-    """Rows of sequences; those of a model that has time first are put sequence first."""
+    """Rows of sequences, of which a model that has time first has a row for each step.
+
+    Raises:
+        Unbatchable: LiteRT reads an auxiliary input in strides that depend on the batch.
+    """
+    if _is_misread(op):
+        raise Unbatchable("its auxiliary input is read in strides of the input's width")
     if not op.options.time_major:
         rows = {tensor.index: g.rows(tensor) for tensor in _sequences(op)}
         g.copy(op, _places(op, g, rows), [g.result_rows(out) for out in op.outputs])
         return
-    rows = {tensor.index: _sequence_first(tensor, g) for tensor in _sequences(op)}
-    places = _places(op, g, rows)
-    made = [g.temporary(out, g.rows_shape(_exchanged(out)), "rows") for out in op.outputs]
-    g.copy(op, places, made, replace(op.options, time_major=False))
+    steps = {tensor.index: _of_all(tensor, g) for tensor in _sequences(op)}
+    made = [g.temporary(out, _sizes(out, g), "steps") for out in op.outputs]
+    g.copy(op, _places(op, g, steps), made)
     for out, place in zip(op.outputs, made, strict=True):
-        shape = _exchanged(out)
-        split = g.reshaped(place, out, shape, g.stacked_shape(shape))
-        g.reshape_place(_times_first(split, out, g), out)
+        samples = -1 if g.size is None else g.size
+        split = g.reshaped(place, out, out.shape, (out.shape[0], samples, *out.shape[1:]))
+        g.reshape_place(g.transposed(split, out, g.stacked_shape(out.shape)), out)
 
 
-def _exchanged(tensor: TensorView) -> tuple[int, ...]:
+def _is_misread(op: View) -> bool:
+    """Whether LiteRT takes an auxiliary input for one of the input's width."""
+    if op.op is not Op.BIDIRECTIONAL_SEQUENCE_RNN or op.get("fw_aux_weights") is None:
+        return False
+    hybrid = op["fw_weights"].type is not TensorType.FLOAT32
+    wide = may_differ(op["aux_input"].shape[2:], op["input"].shape[2:])
+    return wide and (hybrid or op.options.time_major)
+
+
+def _sizes(tensor: TensorView, g: BatchedGraph) -> tuple[int, ...]:
+    """[T, N * B, I] of sequences [T, B, I]."""
     if tensor.rank != 3:
         raise Unbatchable(f"sequences of rank {tensor.rank}")
-    return (tensor.shape[1], tensor.shape[0], tensor.shape[2])
+    steps, rows, width = tensor.shape
+    return (steps, -1 if g.size is None else g.size * rows, width)
 
 
-def _sequence_first(tensor: TensorView, g: BatchedGraph) -> int:
-    """[T, B, I] of each sample as rows [N * B, T, I]."""
-    shape = _exchanged(tensor)
-    turned = g.permuted(g.stacked(tensor), tensor, (0, 2, 1, 3), g.stacked_shape(shape))
-    return g.reshaped(turned, tensor, shape, g.rows_shape(shape))
-
-
-def _times_first(place: int, tensor: TensorView, g: BatchedGraph) -> int:
-    """[N, B, T, O] as [N, T, B, O]."""
-    return g.permuted(place, tensor, (0, 2, 1, 3), g.stacked_shape(tensor.shape))
+def _of_all(tensor: TensorView, g: BatchedGraph) -> int:
+    """[T, B, I] of each sample as [T, N * B, I]."""
+    sizes, (steps, *others) = _sizes(tensor, g), tensor.shape
+    whole = (steps, -1 if g.size is None else g.size, *others)
+    turned = g.transposed(g.stacked(tensor), tensor, whole)
+    return g.reshaped(turned, tensor, tensor.shape, sizes)
