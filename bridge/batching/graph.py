@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ from tflite_ort.schema import (
     Unbatchable,
 )
 from tflite_ort.schema.file.tables import Array
-from tflite_ort.schema.values.sizes import is_known, is_one
+from tflite_ort.schema.values.sizes import has_roots, has_zero, is_known, is_one, same_elements
 
 Shape = tuple[int, ...]
 
@@ -74,14 +73,17 @@ class BatchedGraph(PlainGraph):
         parts: what it shares with the other subgraphs of the model.
         sample: the subgraph for one sample, every tensor with its shape.
         size: of the batch; None for an open one.
+        open_sizes: unknown sizes that all samples have; others depend on data.
 
     Attributes:
         counts: by index of a tensor that is padded, the place of the sizes of its samples.
     """
 
-    def __init__(self, parts: Parts, sample: Specialized, size: int | None) -> None:
+    def __init__(
+        self, parts: Parts, sample: Specialized, size: int | None, open_sizes: Sequence[int] = ()
+    ) -> None:
         super().__init__(parts)
-        self.sample, self.size = sample, size
+        self.sample, self.size, self.open_sizes = sample, size, open_sizes
         self.counts: dict[int, int] = {}
         self.source = parts.model.subgraphs[sample.subgraph]
         self.tensors = list(self.source.tensors)
@@ -278,13 +280,14 @@ class BatchedGraph(PlainGraph):
     def reshape(self, source: TensorView, target: TensorView) -> None:
         """Make `target` of the elements of `source`, both of which have them in the same order."""
         place = self.rows(source) if self.has_rows(source) else self.stacked(source)
-        self.reshape_place(place, target)
+        self.reshape_place(place, target, may_misfit=not same_elements(source.shape, target.shape))
 
-    def reshape_place(self, place: int, target: TensorView) -> None:
-        """Make `target` of tensor `place`, which has its elements in the same order."""
+    def reshape_place(self, place: int, target: TensorView, *, may_misfit: bool = False) -> None:
+        """Make `target` of tensor `place`, which has its elements in the same order; with
+        `may_misfit`, which may have another number of them."""
         shape = target.shape
         sizes = self.rows_shape(shape) if leads(target) else self.stacked_shape(shape)
-        self._reshape(place, self.result(target), shape, sizes)
+        self._reshape(place, self.result(target), shape, sizes, infers=not may_misfit)
 
     def reshaped(self, place: int, like: TensorView, shape: Sizes, sizes: Sizes) -> int:
         """Tensor `place` with the `sizes`, in which a sample has `shape`; -1 for an open size."""
@@ -292,13 +295,30 @@ class BatchedGraph(PlainGraph):
         self._reshape(place, out, shape, sizes)
         return out
 
-    def _reshape(self, place: int, out: int, shape: Sizes, sizes: Sizes) -> None:
-        if not is_known(*shape):
+    def _reshape(
+        self, place: int, out: int, shape: Sizes, sizes: Sizes, *, infers: bool = True
+    ) -> None:
+        """Tensor `out` of the elements of `place`, of these `sizes`.
+
+        Args:
+            shape: of a sample.
+            infers: the number of elements tells the size of an open batch.
+        """
+        if not has_roots(shape, self.open_sizes):
             raise Unbatchable("a size that depends on data meets the batch in a RESHAPE")
-        if self.size is None and prod(shape) == 0:
+        if self.size is None and has_zero(*shape):
             raise Unbatchable("a tensor without elements does not tell the size of a batch")
-        options = ReshapeOptions(new_shape=tuple(sizes))
-        self.emit(Op.RESHAPE, [place, self.constant(sizes)], [out], options)
+        given = tuple(size if is_known(size) else -1 for size in sizes)
+        leads_open = is_known(sizes[0]) and given[0] == -1
+        if given.count(-1) > 1 + leads_open:
+            raise Unbatchable("several open sizes meet in a RESHAPE")
+        if leads_open and (given.count(-1) > 1 or not infers):
+            lead = self.count() if len(sizes) > len(shape) else self._row_count(shape[0])
+            rest = [self.constant(given[1:])] if given[1:] else []
+            wanted, options = self.concatenated([lead, *rest]), ReshapeOptions()
+        else:
+            wanted, options = self.constant(given), ReshapeOptions(given)
+        self.emit(Op.RESHAPE, [place, wanted], [out], options)
 
     def transposed(self, place: int, like: TensorView, sizes: Sizes) -> int:
         """Tensor `place` with its first two axes exchanged, which gives it these sizes."""
@@ -335,12 +355,16 @@ class BatchedGraph(PlainGraph):
         """The list ``[N * first, *others]`` as int32."""
         if self.size is not None:
             return self.constant(self.rows_shape(shape))
-        first, count = shape[0], self.count()
-        if not is_one(first):
-            product = self.new(TensorType.INT32, (1,), "rows")
-            self.emit(Op.MUL, [count, self.constant([first])], [product], MulOptions())
-            count = product
+        count = self._row_count(shape[0])
         return self.concatenated([count, self.constant(shape[1:])] if shape[1:] else [count])
+
+    def _row_count(self, first: int) -> int:
+        """The list ``[N * first]`` as int32."""
+        if is_one(first):
+            return self.count()
+        product = self.new(TensorType.INT32, (1,), "rows")
+        self.emit(Op.MUL, [self.count(), self.constant([first])], [product], MulOptions())
+        return product
 
     def numbers(self) -> int:
         """The numbers of the samples, int32 [N] from 0."""

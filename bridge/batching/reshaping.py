@@ -24,10 +24,9 @@ def reshape(op: View, g: BatchedGraph) -> None:
     if any(map(g.is_batched, op.inputs[1:])):
         raise Unbatchable("its shape differs between the samples")
     source = op.present_inputs()[0]
-    if is_known(*op.output.shape) and op.output.ranked:
-        g.reshape(source, op.output)
-    else:
+    if not op.output.ranked:
         raise Unbatchable("its shape depends on data")
+    g.reshape(source, op.output)
 
 
 @rule(Op.BITCAST)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -22,8 +24,10 @@ from tflite_ort.schema import (
     Specialized,
     TensorMap,
     Unbatchable,
+    Untranslatable,
 )
 from tflite_ort.schema.values.operators import key_of
+from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.specialize.resources import NAMES
 from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.versioning.resolver import OpResolver
@@ -54,15 +58,35 @@ def batched(
     """
     with closing(BoundResolver(resolver, model)) as bound:
         flat = bound.model_for(0, shapes)
-        sample = specialize(flat, 0, {}, bound.kernels, bound.preparers())
+        of_shapes = partial(specialize, flat, 0, kernels=bound.kernels, preparers=bound.preparers())
+        sample, open_sizes = of_shapes(shapes), list[int]()
         _check_states(sample.operators, resolver)
+        if any(not is_known(*shape) for shape in shapes.values()):
+            open_sizes = _open_sizes(sample, of_shapes({}))
+
+        def graph() -> BatchedGraph:
+            return BatchedGraph(Parts(flat), sample, size, open_sizes)
+
         try:
-            return _batched(flat, sample, size, given, Split(sample.operators))
+            return _batched(flat, graph(), given, Split(sample.operators))
         except Unbatchable:
-            parts = split(sample, given)
+            # A loop gives each sample a size of its own, but one of an open input is that of all.
+            parts = Split(()) if open_sizes else split(sample, given)
             if not parts.inside:
                 raise
-        return _batched(flat, sample, size, given, parts)
+        return _batched(flat, graph(), given, parts)
+
+
+def _open_sizes(sample: Specialized, in_file: Specialized) -> list[int]:
+    """The unknown sizes that depend on nothing but the sizes of open inputs.
+
+    Args:
+        in_file: the same subgraph with the sizes that the file gives its inputs.
+    """
+    pairs = zip(sample.tensors, in_file.tensors, strict=False)
+    alike = [(one, other) for one, other in pairs if one.ranked and one.rank == other.rank]
+    sizes = chain.from_iterable(zip(one.shape, other.shape, strict=True) for one, other in alike)
+    return [size for size, known in sizes if not is_known(size) and is_known(known)]
 
 
 def _check_states(operators: Sequence[View], resolver: OpResolver) -> None:
@@ -75,13 +99,9 @@ def _check_states(operators: Sequence[View], resolver: OpResolver) -> None:
 
 
 def _batched(
-    model: Model,
-    sample: Specialized,
-    size: int | None,
-    given: Collection[int] | None,
-    parts: Split,
+    model: Model, graph: BatchedGraph, given: Collection[int] | None, parts: Split
 ) -> Model:
-    graph = BatchedGraph(Parts(model), sample, size)
+    sample = graph.sample
     inputs = [
         graph.take(sample.tensors[index])
         if given is None or index in given
@@ -205,10 +225,12 @@ def _add_batched(op: View, graph: BatchedGraph) -> None:
         try:
             rule(op, graph)
         except Unbatchable as error:
-            graph.forget(op.outputs)
             reason = error.reason
+        except Untranslatable as error:  # the rule asks for the number of an open size
+            reason = str(error)
         else:
             return
+        graph.forget(op.outputs)
     try:
         sample_by_sample(op, graph)
     except Unbatchable as error:

@@ -140,6 +140,12 @@ def cancelled(one: Sequence[int], other: Sequence[int]) -> tuple[list[int], list
     return left, right
 
 
+def has_roots(shape: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether the unknown sizes of `shape` are multiples of some of `other`."""
+    known = _roots(other)
+    return all(any(root is each for each in known) for root in _roots(shape))
+
+
 def _roots(shape: Sequence[int]) -> list[int]:
     """What the unknown sizes of a shape are multiples of."""
     unknown = (each for each in map(_unknown, shape) if each is not None)
