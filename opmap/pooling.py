@@ -8,19 +8,21 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.graph.quantized_nodes import origin
 from tflite_ort.opmap.idioms.convolution_operands import window_padding
+from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.idioms.window_means import mean_lowerings, step_of_codes
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,
     OperatorView,
+    Padding,
     Pool2DOptions,
     TensorType,
     TensorView,
     Untranslatable,
 )
 from tflite_ort.schema.values.semantics import within_reach
-from tflite_ort.schema.values.sizes import may_differ
+from tflite_ort.schema.values.sizes import is_known, may_differ
 
 # The types that MaxPool takes. Other codes are pooled as real numbers, in the same order.
 _POOLED_AS_STORED = frozenset({TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8})
@@ -38,7 +40,7 @@ def average_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
         raise Untranslatable(f"{input.type.name} input without a scale")
     activation = op.options.fused_activation_function
     if not input.is_quantized:
-        mean = _average(op, g, g.read(input, layout=Layout.FIRST))
+        mean = _average(op, g, _with_whole(op, g, g.read(input, layout=Layout.FIRST)))
         g.write(output, mean, layout=Layout.FIRST, activation=activation)
         return
     domain = moved_domain(input, output)
@@ -50,7 +52,7 @@ def average_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     def pool() -> None:
         step = step_of_codes(op, op.options.filter_height * op.options.filter_width)
         x = g.read_steps(input, step, layout=Layout.FIRST, from_zero_point=False)
-        write(g.quantize_codes(_average(op, g, x), input))
+        write(_with_whole(op, g, g.quantize_codes(_average(op, g, x), input)))
 
     if _is_global(op) or input.type not in _POOLED_AS_STORED:
         pool()
@@ -71,7 +73,7 @@ def max_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     if input.type is TensorType.FLOAT32 and before is not None and before.op_type == "Pad":
         # ONNX Runtime would fuse both to one node, whose padding is the lowest number, not 0.
         x = g.apart(x)
-    pooled = g.op("MaxPool", x, **_windows(op))
+    pooled = g.op("MaxPool", _with_whole(op, g, x), **_windows(op))
     if domain is Domain.REAL:
         pooled = g.quantize(pooled, input)
     g.write(op.output, pooled, layout=Layout.FIRST, domain=moved, activation=activation)
@@ -83,7 +85,7 @@ def l2_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     input = op["input"]
     if input.type is not TensorType.FLOAT32:
         raise Untranslatable(f"{input.type.name} input, only FLOAT32 is defined")
-    x = g.read(input, layout=Layout.FIRST)
+    x = _with_whole(op, g, g.read(input, layout=Layout.FIRST))
     result = g.finite(g.op("Sqrt", _average(op, g, g.op("Mul", x, x))))
     activation = op.options.fused_activation_function
     g.write(op.output, result, layout=Layout.FIRST, activation=activation)
@@ -93,6 +95,19 @@ def _average(op: OperatorView[Pool2DOptions], g: Graph, x: ir.Value) -> ir.Value
     if _is_global(op):
         return g.op("GlobalAveragePool", x)
     return g.op("AveragePool", x, count_include_pad=0, **_windows(op))
+
+
+def _with_whole(op: OperatorView[Pool2DOptions], g: Graph, value: ir.Value) -> ir.Value:
+    """`value`, in a graph that fails if no whole window fits in an image of an unknown size.
+
+    ONNX Runtime pools a part of a window then, or ends the process in its pools of floats.
+    """
+    sizes, options = op["input"].shape, op.options
+    if options.padding != Padding.VALID or is_known(*sizes[1:3]):
+        return value
+    least = g.ints([0, options.filter_height, options.filter_width, 0])
+    shape = failing(g, g.op("Shape", value), g.op("Less", g.shape(sizes), least))
+    return g.op("Reshape", value, shape, allowzero=1)
 
 
 def _is_global(op: OperatorView[Pool2DOptions]) -> bool:
