@@ -10,7 +10,8 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.records import record
-from tflite_ort.schema import OperatorView, TensorType, TensorView
+from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
+from tflite_ort.schema.file.element_types import PACKED_BITS
 from tflite_ort.schema.values.semantics import UNCLAMPED
 
 _FLOAT, _DOUBLE, _INT32 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32
@@ -104,26 +105,31 @@ def input_rounding(
     """
     if not _is_hybrid(g, input, filter):
         return None
-    if g.target.hybrid == "xnnpack" and delegated and _are_delegated(filter):
+    if g.target.hybrid == "xnnpack" and delegated and are_delegated(filter):
         return Rounding.XNNPACK
     return _own_rounding(asymmetric=asymmetric)
 
 
 def is_delegated(op: OperatorView[Any]) -> bool:
     """Whether XNNPACK takes `op`, a layer of floats, if its weights are constant."""
+    if op.op is Op.DEPTHWISE_CONV_2D:
+        return False
     bias = op.get("bias")
     is_clamped = op.options.fused_activation_function not in UNCLAMPED
     return is_clamped and (bias is None or bias.is_constant)
 
 
-def _are_delegated(filter: TensorView) -> bool:
-    """Whether XNNPACK takes these weights: constants, and of 2 bits only rows of whole bytes that
-    have a scale each."""
-    if filter.type is not TensorType.INT2 or not filter.is_constant:
+def are_delegated(filter: TensorView) -> bool:
+    """Whether XNNPACK takes these weights: constants, of which those of 4 and 2 bits are a matrix
+    with rows of whole bytes, of 2 bits with a scale for each row."""
+    bits = PACKED_BITS.get(filter.type)
+    if bits is None or not filter.is_constant:
         return filter.is_constant
+    if filter.rank != 2 or filter.shape[1] * bits % 8:
+        return False
     quantization = filter.quantization
-    rows, depth = filter.shape[0], filter.shape[-1]
-    return depth % 4 == 0 and quantization is not None and quantization.scale.size == rows
+    scales = 0 if quantization is None else quantization.scale.size
+    return filter.type is TensorType.INT4 or scales == filter.shape[0]
 
 
 def _is_hybrid(g: Graph, input: TensorView, filter: TensorView) -> bool:

@@ -19,6 +19,7 @@ from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias
 from tflite_ort.opmap.idioms.hybrid import (
     Codes,
     Rounding,
+    are_delegated,
     input_rounding,
     is_delegated,
     quantized_row,
@@ -147,7 +148,7 @@ def rounds_cells(op: OperatorView[Any]) -> bool:
     input, filter = op["input"], op["filter"]
     if op.op is not Op.CONV_2D or filter.shape[3] != input.shape[3]:
         return False
-    if not (filter.is_constant and is_delegated(op)):
+    if not (are_delegated(filter) and is_delegated(op)):
         return False
     kernel, options = filter.shape[1:3], op.options
     return (*kernel, options.stride_h, options.stride_w) == (1, 1, 1, 1)

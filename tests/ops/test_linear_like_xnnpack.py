@@ -15,11 +15,13 @@ from tflite_ort.schema import ActivationFunctionType as Activation
 from tflite_ort.schema import (
     BatchMatMulOptions,
     Conv2DOptions,
+    DepthwiseConv2DOptions,
     FullyConnectedOptions,
     Op,
     Padding,
     TensorType,
 )
+from tflite_ort.schema.values.semantics import quantized_range
 
 SEED = 11
 # float32 sums of exact integers, times two scales in another order
@@ -153,20 +155,48 @@ def with_computed(case: Case, place: int) -> Case:
     return replace(case, inputs=[*inputs, *case.inputs[place + 1 :]])
 
 
-def of_two_bits(depth: int, *, by_rows: bool) -> Case:
-    rng = np.random.default_rng(SEED)
+def of_few_bits(depth: int, type: TensorType, *, by_rows: bool) -> Case:
+    rng, most = np.random.default_rng(SEED), quantized_range(type)[1]
     scale: Any = rng.uniform(0.01, 0.02, 9).tolist() if by_rows else 0.01
-    codes = rng.integers(-1, 2, (9, depth)).astype(np.int8)
-    inputs = [T((3, depth)), T.constant(codes, TensorType.INT2, scale=scale, axis=0)]
-    return Case("2 bits", Op.FULLY_CONNECTED, inputs, [T((3, 9))], FullyConnectedOptions(), 14)
+    codes = rng.integers(-most, most + 1, (9, depth)).astype(np.int8)
+    inputs = [T((3, depth)), T.constant(codes, type, scale=scale, axis=0)]
+    return Case("few bits", Op.FULLY_CONNECTED, inputs, [T((3, 9))], FullyConnectedOptions(), 14)
+
+
+def convolution_of_four_bits(kernel: int, axis: int | None) -> Case:
+    options = Conv2DOptions(padding=Padding.VALID, stride_w=1, stride_h=1)
+    filter = weights((8, kernel, kernel, 4), axis)
+    assert filter.data is not None
+    codes = (filter.data // 32).astype(np.int8)
+    filter = replace(filter, data=codes, type=TensorType.INT4)
+    inputs, size = [T((2, 9, 9, 4)), filter, T.constant(np.zeros(8, np.float32))], 10 - kernel
+    return Case("4 bits", Op.CONV_2D, inputs, [T((2, size, size, 8))], options, 5)
+
+
+def of_symmetric_images() -> Case:
+    """DEPTHWISE_CONV_2D; the ends of an image are halves to XNNPACK, and codes to LiteRT's own
+    kernel."""
+    x = np.random.default_rng(SEED).integers(-127, 128, (2, 5, 5, 4)).astype(np.float32)
+    x[:, 0, 0, :2] = -127, 127
+    options = DepthwiseConv2DOptions(Padding.VALID, 1, 1, 1)
+    inputs = [T(x.shape), weights((1, 3, 3, 4), 3), T.constant(np.zeros(4, np.float32))]
+    output = T((2, 3, 3, 4))
+    return Case("depthwise", Op.DEPTHWISE_CONV_2D, inputs, [output], options, 6, feeds=[x])
 
 
 OTHERS = {
     **{
-        f"2 bits, {depth}, {by_rows}": of_two_bits(depth, by_rows=by_rows)
-        for depth in (8, 12, 30)
+        f"{type.name}, {depth}, {by_rows}": of_few_bits(depth, type, by_rows=by_rows)
+        for type, depths in ((TensorType.INT2, (8, 12, 30)), (TensorType.INT4, (8, 30, 33)))
+        for depth in depths
         for by_rows in (False, True)
     },
+    **{
+        f"CONV_2D of 4 bits, {kernel}, {axis}": convolution_of_four_bits(kernel, axis)
+        for kernel in (1, 3)
+        for axis in (None, 0)
+    },
+    "DEPTHWISE_CONV_2D": of_symmetric_images(),
     "vector": of_few_rows("vector", (64,)),
     "TANH": of_few_rows("TANH", (1, 64), fused_activation_function=Activation.TANH),
     "computed weights": with_computed(of_few_rows("weights", (1, 64)), 1),
@@ -178,7 +208,8 @@ OTHERS = {
 @pytest.mark.parametrize("case", OTHERS.values(), ids=OTHERS)
 def test_what_xnnpack_takes_and_what_it_leaves(case: Case) -> None:
     """It takes vectors, and leaves what has computed weights or a computed bias, or a TANH. Of
-    weights of 2 bits it takes those whose rows are whole bytes with a scale each."""
+    weights of 4 and 2 bits it takes matrices with rows of whole bytes, of 2 bits with a scale for
+    each, and it takes no DEPTHWISE_CONV_2D."""
     print(f"seed {SEED}")
     feeds = case.arrays(np.random.default_rng(SEED))
     for array in feeds:  # the least code has no opposite, which LiteRT's own kernels need
