@@ -162,17 +162,15 @@ def _arguments(cls: Any, values: Sequence[Any], named: dict[str, Any]) -> tuple[
     """
     names, defaults = cls.__match_args__[len(values) :], cls._defaults
     try:
-        rest = [named.pop(name) if name in named else _default(defaults[name]) for name in names]
+        rest = [named.pop(name) if name in named else defaults[name] for name in names]
     except KeyError as error:
         raise TypeError(f"{cls.__name__} needs {error}") from None
     if named or len(values) > len(cls._setters):
         what = f"{min(named)!r}" if named else f"{len(values)} values"
         raise TypeError(f"{cls.__name__} does not take {what}")
+    if _Factory in map(type, rest):
+        rest = [value.make() if type(value) is _Factory else value for value in rest]
     return (*values, *rest)
-
-
-def _default(default: Any) -> Any:
-    return default.make() if isinstance(default, _Factory) else default
 
 
 def _values(self: Any) -> list[Any]:
