@@ -31,10 +31,12 @@ else:
 
 Array = npt.NDArray[Any]
 
-# The contents of files that interpreters of this process have open.
+# The contents of files of some size that interpreters of this process have open.
 _CONTENTS: WeakValueDictionary[tuple[int, ...], Array] = WeakValueDictionary()
 # How float activations meet integer weights, see `Target`.
 HYBRIDS = ("auto", "float", "dynamic", "xnnpack")
+# A smaller file is read again in less time than it is found to be the same.
+_SHARED_BYTES = 1 << 16
 _TICK = 3 * 10**9  # nanoseconds; FAT counts in steps of two seconds
 
 # Bytes by which a bundle is known.
@@ -71,13 +73,18 @@ class ModelFile:
 
     Args:
         content: its bytes.
-        folder: where the file is; None where it is none.
+        path: of the file, absolute; None where it is none.
         status: of the file, the same before and after it was opened; None where it is none.
     """
 
     content: Array
-    folder: str | None = None
+    path: str | None = None
     status: os.stat_result | None = None
+
+    @property
+    def folder(self) -> str | None:
+        """Where the file is."""
+        return None if self.path is None else os.path.dirname(os.path.abspath(self.path))
 
 
 def opened_file(
@@ -111,7 +118,7 @@ def opened_file(
         raise ValueError("`model_path` or `model_content` must be specified.")
     source = model_source(source, name, budgets)
     if isinstance(source, (str, os.PathLike)):
-        return _file_at(source)
+        return _file_at(os.fsdecode(source))
     return ModelFile(bytes_content(source))
 
 
@@ -181,20 +188,24 @@ def model_source(
     return bundle.open_bundle(source, budgets=budgets).model_content(name)
 
 
-def _file_at(path: str | os.PathLike[str]) -> ModelFile:
+def _file_at(path: str) -> ModelFile:
     try:
-        name = os.fsdecode(path)
-        status = os.stat(name) if _CONTENTS else None
-        content = None if status is None else _CONTENTS.get(_settled(status))
-        if content is None:
-            content, status = content_and_status(name)
-            if status is not None and (settled := _settled(status)):
-                _CONTENTS[settled] = content
+        content, status = _shared_content(path) if _CONTENTS else content_and_status(path)
     except OSError as error:
         raise UnreadableModel(f"Could not open '{path}': {error.strerror or error}") from error
     except ValueError as error:  # a name with a zero byte
-        raise UnreadableModel(f"Could not open {str(path)!r}: {error}") from error
-    return ModelFile(content, os.path.dirname(os.path.abspath(name)), status)
+        raise UnreadableModel(f"Could not open {path!r}: {error}") from error
+    if content.size >= _SHARED_BYTES and status is not None and (settled := _settled(status)):
+        _CONTENTS[settled] = content
+    # The process may work in another folder when somebody asks where the file is.
+    return ModelFile(content, path if os.path.isabs(path) else os.path.abspath(path), status)
+
+
+def _shared_content(path: str) -> tuple[Array, os.stat_result | None]:
+    """As `content_and_status`, of a file that an interpreter has open perhaps."""
+    status = os.stat(path)
+    content = _CONTENTS.get(_settled(status))
+    return content_and_status(path) if content is None else (content, status)
 
 
 def _settled(status: os.stat_result) -> tuple[int, ...]:

@@ -59,7 +59,8 @@ def content_and_status(path: Path) -> tuple[Array, os.stat_result | None]:
 
     Raises: as `file_content`.
     """
-    return _content(_opened(os.fspath(path)))
+    name = os.fspath(path)
+    return _content(_opened(name), name)
 
 
 def bytes_content(source: bytes | bytearray | memoryview) -> Array:
@@ -86,7 +87,7 @@ def content_below(name: str, folders: Sequence[Path]) -> Array:
             "external_roots=[...] names the folders of external files"
         )
     root, parts = _located(name, [os.path.abspath(folder) for folder in folders])
-    return _content(_descended(root, parts))[0]
+    return _content(_descended(root, parts), name)[0]
 
 
 def _located(name: str, folders: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -134,8 +135,8 @@ def _descended(root: str, parts: Sequence[str]) -> int:
 def _opened(path: str, folder: int | None = None) -> int:
     """A descriptor of a plain file; of one in `folder` only if it is no link.
 
-    A device is not even opened, which may have an effect; the descriptor is looked at again since
-    the name may lead elsewhere by then.
+    A device is not even opened, which may have an effect. The name may lead elsewhere by then:
+    `_content` looks at the descriptor again.
     """
     follow = folder is None
     try:
@@ -144,20 +145,15 @@ def _opened(path: str, folder: int | None = None) -> int:
         raise UnreadableModel(f"{path!r} cannot be opened: {error}") from error
     _check_plain(status, path)
     flags = os.O_RDONLY | _NO_WAIT | (0 if follow else _NO_LINK)
-    descriptor = os.open(path, flags, dir_fd=folder)
-    try:
-        _check_plain(os.fstat(descriptor), path)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
+    return os.open(path, flags, dir_fd=folder)
 
 
 def _check_plain(status: os.stat_result, path: str) -> None:
+    if stat.S_ISREG(status.st_mode):
+        return
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if not stat.S_ISREG(status.st_mode):
-        raise UnreadableModel(f"{path!r} is {_kind(status.st_mode)}, not a plain file")
+    raise UnreadableModel(f"{path!r} is {_kind(status.st_mode)}, not a plain file")
 
 
 def _kind(mode: int) -> str:
@@ -171,9 +167,11 @@ def _kind(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "something else")
 
 
-def _content(descriptor: int) -> tuple[Array, os.stat_result | None]:
+def _content(descriptor: int, path: str) -> tuple[Array, os.stat_result | None]:
+    """The content of a file that was opened as `path`, and what the system says of it."""
     try:
         before = os.fstat(descriptor)
+        _check_plain(before, path)
         content = _bytes(descriptor, before.st_size)
         after = os.fstat(descriptor)
     finally:
