@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tflite_ort.cache.folder import FORMAT
 from tflite_ort.optional import late, load
-from tflite_ort.providers.delegates import Delegate, ExecutionProviderDelegate
+from tflite_ort.providers.delegates import Delegate, ExecutionProviderDelegate, on_cpu
 from tflite_ort.providers.processor import processor
 from tflite_ort.providers.session import ORT_BUILD, devices
 from tflite_ort.providers.traits import traits_of
@@ -33,6 +33,8 @@ Settings = tuple[Any, ...]  # as `short` takes them
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _DISTRIBUTION, _INFO = "tflite_ort-", ".dist-info"
 _SUBPACKAGES = ("schema", "versioning", "opmap", "fallback_kernels")
+# Delegates of other classes have code of their own.
+_WITHOUT_CODE = frozenset({Delegate, ExecutionProviderDelegate})
 
 
 # BLAKE2b of the standard library. To import `hashlib` takes 2.6 ms, since it loads OpenSSL too.
@@ -77,14 +79,19 @@ def settings_of(
     Args:
         resolver: the name of a resolver of this library that nothing was added to.
     """
-    if any(type(each) not in (Delegate, ExecutionProviderDelegate) for each in delegates):
-        return None  # with code of its own
-    rows = tuple([_delegate(each) for each in delegates])
+    if not _WITHOUT_CODE.issuperset(map(type, delegates)):
+        return None
+    rows = tuple([_row_on_cpu() if each is on_cpu() else _row(each) for each in delegates])
     limits = attrgetter(*budgets.names())(budgets)
     return rows, resolver, limits, tuple(choices.items())
 
 
-def _delegate(delegate: Delegate) -> tuple[Any, ...]:
+@cache
+def _row_on_cpu() -> tuple[Any, ...]:
+    return _row(on_cpu())
+
+
+def _row(delegate: Delegate) -> tuple[Any, ...]:
     provider = delegate.provider
     options = sorted((str(key), str(value)) for key, value in provider.options.items())
     versions = sorted((int(op), limit) for op, limit in delegate.max_versions.items())

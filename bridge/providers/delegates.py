@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum, unique
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tflite_ort.optional import late
@@ -135,10 +136,10 @@ def chosen_delegates(
     if not isinstance(kind, OpResolverType):
         raise ValueError(f"Unrecognized passed in op resolver type: {kind}")
     if providers is None:
-        providers = () if kind is OpResolverType.BUILTIN_REF else (CPU,)
-    elif isinstance(providers, str):
-        providers = (providers,)
-    return [_delegate(provider) for provider in (*first, *providers)]
+        own = [] if kind is OpResolverType.BUILTIN_REF else [on_cpu()]
+    else:
+        own = list(map(_delegate, (providers,) if isinstance(providers, str) else providers))
+    return [*map(_delegate, first), *own]
 
 
 def named(delegates: Sequence[Delegate]) -> dict[str, Delegate]:
@@ -150,6 +151,12 @@ def named(delegates: Sequence[Delegate]) -> dict[str, Delegate]:
             name += f" #{1 + sum(name == each.name for each in backends.values())}"
         backends[name] = delegate
     return backends
+
+
+@cache
+def on_cpu() -> Delegate:
+    """ONNX Runtime's own kernels, without options: what most interpreters have."""
+    return _delegate(CPU)
 
 
 def _delegate(provider: ProviderChoice | Delegate) -> Delegate:
