@@ -83,14 +83,12 @@ class BoundaryTensor:
         Raises:
             StateError: a variable has no value yet, or one of another shape or type.
         """
-        array = self._source(memory)
+        array = self._source(memory) if self.bound is None else self.bound
         if self.window is not None:
             return array[1:]
         return array if self.whole is None else array.reshape(self.whole.shape)
 
     def _source(self, memory: Memory) -> Array:
-        if self.bound is not None:
-            return self.bound
         if self.variable is None:
             array = np.asarray(memory.arrays[self.tensor.index], order="C")
             return array if array.dtype == self.dtype else moved(array)
@@ -117,7 +115,7 @@ class BoundaryTensor:
 
     def written(self) -> Array:
         """`target`, or the whole array of which it is a part: as the session makes it."""
-        target = self.target()
+        target = self.target() if self.bound is None else self.bound
         if self.whole is None:
             return target
         if self.variable is None:

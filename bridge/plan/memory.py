@@ -141,6 +141,7 @@ def _bytes(tensor: TensorView) -> int:
 
 def blank(tensor: TensorView) -> Array:
     """Zeros, or empty strings; numbers take memory only as they are written."""
-    if tensor.dtype == np.object_:
-        return np.full(tensor.shape, b"", tensor.dtype)
-    return np.zeros(tensor.shape, tensor.dtype)
+    dtype = tensor.dtype
+    if dtype.hasobject:
+        return np.full(tensor.shape, b"", dtype)
+    return np.zeros(tensor.shape, dtype)

@@ -22,7 +22,7 @@ Tensors = Sequence[BoundaryTensor]  # in graph order
 
 # Two bindings do for most sessions with variables, see `_Bindings`.
 _BINDINGS_KEPT = 16
-_ARRAY, _KEPT = attrgetter("array"), attrgetter("kept")
+_ARRAY, _KEPT, _FIXED = attrgetter("array"), attrgetter("kept"), attrgetter("fixed")
 
 
 def session_run(
@@ -34,7 +34,7 @@ def session_run(
         noted: more is to run in the invoke, which may fail: values are kept until its end.
     """
     boundary = (*inputs, *outputs)
-    if all(x.fixed for x in boundary):
+    if all(map(_FIXED, boundary)):
         return session.runner(_bind(session, inputs, outputs, memory))
     if any(x.tensor.dynamic for x in boundary):
         return _unbound(session, inputs, outputs, memory)

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,16 +15,15 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
 
 from tflite_ort.optional import late
-from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor
-from tflite_ort.providers.plain_session import PlainSession
+from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor, place_of
+from tflite_ort.providers.plain_session import PlainSession, value_over
 from tflite_ort.providers.provider import ON_CPU, Device, DeviceMemory, Provider
-from tflite_ort.providers.settings import Settings, chosen, configure
+from tflite_ort.providers.settings import CONFIG, Settings, chosen, configure, read_settings
 from tflite_ort.providers.stored_graph import (
     COMPILED,
     MAPPED,
     MAPPED_BYTES,
     PACKED,
-    READ_AS,
     SavedGraph,
     StoredGraph,
 )
@@ -63,12 +63,11 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
     UnicodeDecodeError,  # its message has a name out of a damaged file
 )
 
-# Products with 4-bit weights are in float32, not with activations rounded to 8 bits.
-_CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
 # One for all runs: without it ONNX Runtime makes one for each run, which takes 0.4 microseconds.
 # Its Python classes look at it at each run, which takes 20: only plain sessions are given it.
 _RUN_OPTIONS = onnxruntime.RunOptions()
 _RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
+_NAME = attrgetter("name")
 
 # Plug-ins are listed with them once they are loaded.
 _COMPILED_IN = onnxruntime.get_available_providers()
@@ -192,21 +191,20 @@ class Session:
         profile: str | None = None,
         save: pathlib.Path | None = None,
     ) -> None:
-        stored = isinstance(graph, StoredGraph)
         self._plain = traits_of(provider.name).takes_all_nodes and not provider.plugin
         self._run_options = _RUN_OPTIONS if self._plain else None
-        self._records = not (self._plain or stored)
-        entries = {**_CONFIG, **(config or {})}
-        if self._records:
-            entries[_RECORD_ASSIGNMENT] = "1"
-        finished, basic, weights = not optimized, False, _NO_WEIGHTS
+        self._records = False
         if isinstance(graph, StoredGraph):
-            entries |= READ_AS[graph.kind]
-            finished = graph.kind != COMPILED
+            settings, weights = read_settings(graph.kind, num_threads, small), _NO_WEIGHTS
         else:
+            self._records, weights = not self._plain, graph.weights
+            entries = {**CONFIG, **(config or {})}
+            if self._records:
+                entries[_RECORD_ASSIGNMENT] = "1"
             basic = optimized and self._plain and not optimizers.needs_more(graph.operators)
-            weights = graph.weights
-        settings = Settings(num_threads, entries, profile, finished, optimized, not small, basic)
+            settings = Settings(
+                *(num_threads, entries, profile, not optimized, optimized, not small, basic)
+            )
         self.in_place = graph.in_place
         self.weights = weights  # they must outlive the session, which may read them in place
         self.saved: SavedGraph | None = None
@@ -214,9 +212,10 @@ class Session:
         self._run = self._session.run_with_iobinding
         if not self._plain and provider.name not in self._session.get_providers():
             raise DelegateError(f"ONNX Runtime could not load {provider}, its log says why")
-        names = [value.name for value in self._session.get_inputs()]
-        self._inputs = [name for name in names if name not in self.in_place]
-        self._outputs = [value.name for value in self._session.get_outputs()]
+        self._inputs = list(map(_NAME, self._session.get_inputs()))
+        if self.in_place:
+            self._inputs = [name for name in self._inputs if name not in self.in_place]
+        self._outputs = list(map(_NAME, self._session.get_outputs()))
         self.on_device = not self._plain and any(
             x.name != _HOST for x in self._session.get_input_memory_infos()
         )
@@ -260,7 +259,9 @@ class Session:
         else:
             content, idle = graph.content, optimizers.left_out(graph.operators)
         if self._plain:
-            texts = {str(key): str(value) for key, value in provider.options.items()}
+            texts = provider.options
+            if texts:
+                texts = {str(key): str(value) for key, value in texts.items()}
             return PlainSession(content, options, (provider.name, texts), idle)
         return onnxruntime.InferenceSession(
             content,
@@ -297,24 +298,26 @@ class Session:
         bound = self._session.io_binding()
         binding = Binding(self, bound, inputs, outputs, on_device=self.on_device)
         for name, weights in self.in_place.items():
-            _bind_array(binding, name, weights)
+            self._bind_array(bound, name, weights)
         if not binding.copied:
             self._bind_inputs(binding)
         for name, target in zip(self._outputs, binding.targets, strict=True):
             if not isinstance(target, DeviceTensor):
-                place = ("cpu", 0, target.dtype.type, target.shape, target.ctypes.data)
-                binding.bound.bind_output(name, *place)
+                if self._plain:
+                    bound.bind_ortvalue_output(name, value_over(target))
+                else:
+                    bound.bind_output(name, *place_of(target))
             elif target.value is not None:
-                binding.bound.bind_ortvalue_output(name, target.value)
+                bound.bind_ortvalue_output(name, target.value)
             else:
-                binding.bound.bind_output(name, target.memory.kind, target.memory.number)
+                bound.bind_output(name, target.memory.kind, target.memory.number)
         return binding
 
     def bind_input(self, binding: Binding, position: int, array: Array) -> None:
         """Read one of the inputs from another array."""
-        binding.sources[position] = paired(array)
+        binding.sources[position] = array = paired(array)
         if not binding.copied:
-            self._bind_source(binding, position)
+            self._bind_array(binding.bound, self._inputs[position], array)
 
     def run(self, binding: Binding) -> None:
         """One inference over the bound tensors."""
@@ -342,15 +345,20 @@ class Session:
         return run
 
     def _bind_inputs(self, binding: Binding) -> None:
-        for position in range(len(binding.sources)):
-            self._bind_source(binding, position)
+        for name, source in zip(self._inputs, binding.sources, strict=True):
+            if isinstance(source, DeviceTensor):
+                binding.bound.bind_ortvalue_input(name, source.value)
+            else:
+                self._bind_array(binding.bound, name, source)
 
-    def _bind_source(self, binding: Binding, position: int) -> None:
-        name, source = self._inputs[position], binding.sources[position]
-        if isinstance(source, DeviceTensor):
-            binding.bound.bind_ortvalue_input(name, source.value)
-        else:
-            _bind_array(binding, name, source)
+    def _bind_array(self, bound: Any, name: str, array: Array) -> None:
+        try:
+            if self._plain:
+                bound.bind_input(name, array)
+            else:
+                bound.bind_input(name, *place_of(array))
+        except RuntimeError as error:  # of a type that it does not know
+            raise DelegateError(said(error)) from error
 
     def _keep(self, binding: Binding) -> None:
         """From now on use again the device memory that the first run has taken."""
@@ -376,14 +384,6 @@ class Session:
     def node_times(self) -> list[node_times.NodeTime]:
         """What each run of each node took, of all runs so far; ends the profiling."""
         return node_times.node_times(self._session.end_profiling())
-
-
-def _bind_array(binding: Binding, name: str, array: Array) -> None:
-    place = ("cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
-    try:
-        binding.bound.bind_input(name, *place)
-    except RuntimeError as error:  # of a type that it does not know
-        raise DelegateError(said(error)) from error
 
 
 def _cause(error: Exception) -> Exception:

@@ -8,10 +8,14 @@ from functools import lru_cache
 import onnxruntime
 
 from tflite_ort.providers.provider import Provider
+from tflite_ort.providers.stored_graph import COMPILED, READ_AS
 from tflite_ort.providers.threads import session_options, shares_threads
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.records import record
 from tflite_ort.schema import DelegateError
+
+# Products with 4-bit weights are in float32, not with activations rounded to 8 bits.
+CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
 
 
 @record
@@ -76,6 +80,16 @@ def _shared(
     """
     settings = Settings(num_threads, dict(config), profile, finished, packed, reused, basic)
     return settings.options()
+
+
+@lru_cache(maxsize=32)
+def read_settings(kind: str, num_threads: int, small: bool) -> Settings:
+    """How a session of a stored graph is made.
+
+    Args: see `Session`.
+    """
+    config = {**CONFIG, **READ_AS[kind]}
+    return Settings(num_threads, config, None, kind != COMPILED, reused=not small)
 
 
 def configure(options: onnxruntime.SessionOptions, prefix: str, **entries: str) -> None:
