@@ -107,18 +107,16 @@ class OpenedModel:
 
     def __init__(self, read: Callable[[], Model], face: Face | None = None) -> None:
         self._whole, self._face = _Whole(read), face
+        self._faces: dict[int, Face] = {} if face is None else {face.subgraph: face}
         self._known: dict[int, DeclaredSubgraph] = {}
-        if face is not None:
-            self.show(face)
 
     def shows(self, subgraph: int) -> bool:
         """Whether it uses what a stored plan says of a subgraph."""
-        return subgraph in self._known
+        return subgraph in self._faces
 
     def show(self, face: Face) -> None:
         """Use what a stored plan says of another subgraph."""
-        tensors = _Tensors(face, self._whole)
-        self._known[face.subgraph] = _Known(tensors, face.inputs, face.outputs)
+        self._faces[face.subgraph] = face
 
     @property
     def model(self) -> Model:
@@ -139,7 +137,14 @@ class OpenedModel:
 
     def declared(self, subgraph: int) -> DeclaredSubgraph:
         """What the file declares of a subgraph."""
-        return self._known.get(subgraph) or self.model.subgraphs[subgraph]
+        known = self._known.get(subgraph)
+        if known is None:
+            face = self._faces.get(subgraph)
+            if face is None:
+                return self.model.subgraphs[subgraph]
+            known = _Known(_Tensors(face, self._whole), face.inputs, face.outputs)
+            self._known[subgraph] = known
+        return known
 
     def constant(self, tensor: Tensor) -> Array | None:
         """The uint8 bytes that the file has for a tensor; None without any."""

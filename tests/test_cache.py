@@ -46,6 +46,17 @@ def test_a_hit_translates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert is_hit(interpreter)
 
 
+def test_hits_of_one_entry_keep_what_is_their_own(tmp_path: Path) -> None:
+    path = model_path("tflm__trained_lstm.tflite")
+    want = made(Interpreter(path, cache=tmp_path))
+    one, other = (Interpreter(path, cache=tmp_path) for _ in range(2))
+    assert is_hit(one)
+    assert is_hit(other)
+    assert_same(made(one), want)
+    assert one._shared.state.variables
+    assert_same(made(other), want)  # and not what follows on the state of the first
+
+
 def test_a_hit_tells_all_that_the_file_says(tmp_path: Path) -> None:
     path, tellings = model_path(KEYWORDS), []
     for cache in (False, tmp_path, tmp_path):

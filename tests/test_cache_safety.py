@@ -338,6 +338,17 @@ def test_an_entry_says_what_it_is(tmp_path: Path) -> None:
     assert listed.size == sum(each.stat().st_size for each in tmp_path.iterdir())
 
 
+def test_a_path_of_bytes(tmp_path: Path) -> None:
+    path, folder = tmp_path / "model.tflite", tmp_path / "cache"
+    path.write_bytes(ADD)
+    for _ in range(2):
+        interpreter = Interpreter(os.fsencode(path), cache=folder)  # type: ignore[arg-type]
+        interpreter.allocate_tensors()
+    assert is_hit(interpreter)
+    (listed,) = CacheFolder(folder, 1 << 30).entries()
+    assert listed.about["model"] == "model.tflite"
+
+
 def call(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tflite_ort", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -48,22 +48,20 @@ def chosen_folder(choice: CacheChoice | None) -> folders.CacheFolder | None:
     Raises:
         ValueError: an empty text is given, which would be the folder that the process works in.
     """
-    text = os.environ.get(VARIABLE, "")
-    if choice is None:
-        if text.lower() in _OFF:
-            return None
-        choice = True
     if choice is False:
         return None
-    if choice is not True:
+    if choice is None or choice is True:
+        text = os.environ.get(VARIABLE, "")
+        if choice is None and text.lower() in _OFF:
+            return None
+        path = default_folder() if text.lower() in _OFF | _ON else text
+    else:
         path = os.fspath(choice)
         if not path:
             raise ValueError("cache='' names no folder; cache=False keeps nothing")
-    elif text.lower() in _OFF | _ON:
-        path = default_folder()
-    else:
-        path = text
-    folder = folders.CacheFolder(os.path.abspath(path), size_limit())
+    if not os.path.isabs(path):
+        path = os.path.abspath(path)
+    folder = folders.CacheFolder(path, size_limit())
     if reason := folder.distrusted():
         warnings.warn(f"nothing is cached: {reason}", CacheWarning, stacklevel=2)
         return None

@@ -126,7 +126,7 @@ class CacheFolder:
         return ""
 
     def _at(self, name: str) -> str:
-        return os.path.join(self.path, name)
+        return f"{self.path}{os.sep}{name}"
 
     def _document(self, key: str) -> str:
         return self._at(f"{key}{_DOCUMENT}")
@@ -135,8 +135,9 @@ class CacheFolder:
 
     def read(self, key: str) -> Document | None:
         """The document of an entry; its use is noted."""
+        path = self._document(key)
         try:
-            document = _READ_LAST.value(self._document(key), partial(_parsed, key))
+            document = _READ_LAST.value(path, partial(_parsed, key))
         except FileNotFoundError:
             return None
         except UNREADABLE:
@@ -144,7 +145,7 @@ class CacheFolder:
             return None
         if time.time() - document.used > _NOTED_SECONDS:
             with suppress(OSError):
-                os.utime(self._document(key))
+                os.utime(path)
         return document
 
     def whole(self, blob: Sequence[Any]) -> str:

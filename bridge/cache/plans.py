@@ -17,7 +17,7 @@ from tflite_ort.cache.keys import Settings, digest, entry_key, short
 from tflite_ort.opened_model import Face
 from tflite_ort.opening import ModelFile
 from tflite_ort.optional import late
-from tflite_ort.plan.stored import Row, StoredScopes
+from tflite_ort.plan.stored import Row, StoredScopes, WholeRow
 from tflite_ort.providers.stored_graph import PACKED, StoredGraph
 from tflite_ort.records import record
 from tflite_ort.schema.file.plain_files import identity
@@ -72,10 +72,14 @@ class StoredEntry:
         return face
 
     @property
-    def whole(self) -> Mapping[str, Any] | None:
-        """The plan, if its every step is a session."""
-        plan: Mapping[str, Any] | None = self.document.hot["plan"]
-        return plan
+    def whole(self) -> WholeRow | None:
+        """The plan, if its every step is a session; made once of a document."""
+        made = self.document.made
+        if "whole" not in made:
+            row = self.document.hot["plan"]
+            made["whole"] = None if row is None else WholeRow.of(row)
+        whole: WholeRow | None = made["whole"]
+        return whole
 
     def rows(self) -> Sequence[Row]:
         """Of the placements."""
@@ -111,10 +115,11 @@ class StoredEntry:
         return self.content[offset:end].view(kind).reshape(shape)
 
 
-def plan_cache(folder: CacheFolder, file: ModelFile, settings: Settings, name: str) -> PlanCache:
-    """The entries of the model in `file`."""
-    about = {"model": name, "bytes": int(file.content.size)}
-    return PlanCache(folder, file_digest(folder, file), settings, file.content, about)
+def plan_cache(
+    folder: CacheFolder, file: ModelFile, settings: Settings, path: str | os.PathLike[str]
+) -> PlanCache:
+    """The entries of the model in `file`, which was opened as `path`."""
+    return PlanCache(folder, file_digest(folder, file), settings, file.content, path)
 
 
 class PlanCache:
@@ -124,7 +129,7 @@ class PlanCache:
         digest: of the model.
         settings: what the interpreter was given that its plans depend on.
         content: the bytes of the model.
-        about: what `tflite-ort cache list` shows.
+        path: of the model; `tflite-ort cache list` shows its name.
 
     Attributes:
         problem: why the last plan could not be stored; empty where it could.
@@ -138,19 +143,18 @@ class PlanCache:
         digest: str,
         settings: Settings,
         content: Array,
-        about: Mapping[str, Any],
+        path: str | os.PathLike[str],
     ) -> None:
         self._folder, self._digest, self._settings = folder, digest, settings
-        self._content, self._about = content, about
-        self._found: dict[str, StoredEntry] = {}
-        self._keys: dict[tuple[Any, ...], str] = {}
+        self._content, self._path = content, path
+        self._found: dict[tuple[Any, ...], StoredEntry] = {}
 
     def find(self, subgraph: int, shapes: Mapping[int, Shape]) -> StoredEntry | None:
         """The entry of a subgraph with inputs of these shapes, else as the file says."""
-        key = self._key(subgraph, shapes)
-        if key in self._found:
-            return self._found.pop(key)
-        document = self._folder.read(key)
+        of = _inputs(subgraph, shapes)
+        if of in self._found:
+            return self._found.pop(of)
+        document = self._folder.read(entry_key(self._digest, self._settings, of))
         if document is None:
             return None
         return StoredEntry(self._folder, document, self._content)
@@ -165,7 +169,7 @@ class PlanCache:
         except UNREADABLE:
             self.drop(0, {})
             return None
-        self._found[self._key(0, {})] = entry
+        self._found[_inputs(0, {})] = entry
         return face
 
     def drop(self, subgraph: int, shapes: Mapping[int, Shape]) -> None:
@@ -196,7 +200,7 @@ class PlanCache:
         """Store what was recorded; where that fails, nothing is stored.
 
         Args:
-            plan: as `StoredEntry.whole`.
+            plan: as `whole_row` of `plan/stored.py`; None where a step is no session.
             rows: of the placements.
         """
         if recorder.spoiled:
@@ -204,8 +208,9 @@ class PlanCache:
             return
         with suppress(OSError, ValueError):  # ValueError: scales that are no numbers
             blobs = [_blob(path) for path in recorder.blobs]
+            name, count = os.path.basename(os.fsdecode(self._path)), int(self._content.size)
             hot = {
-                "about": self._about,
+                "about": {"model": name, "bytes": count},
                 "blobs": blobs,
                 "face": new_faces.face_row(model, subgraph),
                 "plan": plan,
@@ -221,10 +226,12 @@ class PlanCache:
             shutil.rmtree(recorder.stage, ignore_errors=True)
 
     def _key(self, subgraph: int, shapes: Mapping[int, Shape]) -> str:
-        of = (subgraph, *sorted(shapes.items()))
-        if of not in self._keys:
-            self._keys[of] = entry_key(self._digest, self._settings, of)
-        return self._keys[of]
+        return entry_key(self._digest, self._settings, _inputs(subgraph, shapes))
+
+
+def _inputs(subgraph: int, shapes: Mapping[int, Shape]) -> tuple[Any, ...]:
+    """What stands for a subgraph with inputs of these shapes."""
+    return (subgraph, *sorted(shapes.items())) if shapes else (subgraph,)
 
 
 def file_digest(folder: CacheFolder, file: ModelFile) -> str:

@@ -147,7 +147,7 @@ class StoredScope:
         self._taken[0] += 1
         step = self.row["steps"][number]
         tensors = {int(index): tensor_of(row) for index, row in self.row["tensors"].items()}
-        run = session_run_of(step, tensors, self.graph, memory, around)
+        run = session_run_of(StoredSession.of(step, tensors), self.graph, memory, around)
         return SessionStep(run, {int(i): name for i, name in step["providers"].items()})
 
 
@@ -169,9 +169,59 @@ class StoredScopes:
         return StoredScope(self.rows[place], self.graph)
 
 
+@record
+class Crossing:
+    """A tensor where it enters or leaves a stored session, before it has an array.
+
+    Args: see `BoundaryTensor`.
+    """
+
+    tensor: TensorView
+    dtype: np.dtype[Any]
+    whole: Whole | None
+    window: Window | None
+
+    @classmethod
+    def of(cls, row: Row, tensors: Mapping[int, TensorView]) -> Crossing:
+        """What a row describes."""
+        index, dtype, *place = row
+        whole, window = None, None
+        if len(place) == 1:
+            window = Window(*place[0], dtype)
+        elif place:
+            whole = Whole(tuple(place[0]), place[1])
+        return cls(tensors[index], np.dtype(dtype), whole, window)
+
+    def over(self, memory: Memory) -> BoundaryTensor:
+        """The same with its array."""
+        crossing = BoundaryTensor.of(self.tensor, self.dtype, memory)
+        if self.window is not None:
+            return crossing.as_rows(self.window)
+        return crossing if self.whole is None else replace(crossing, whole=self.whole)
+
+
+@record
+class StoredSession:
+    """What a row says of a session, ready for any number of plans."""
+
+    row: Mapping[str, Any]
+    inputs: Sequence[Crossing]
+    outputs: Sequence[Crossing]
+    passed: Sequence[tuple[TensorView, TensorView]]
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], tensors: Mapping[int, TensorView]) -> StoredSession:
+        """What a row describes."""
+        return cls(
+            row,
+            [Crossing.of(each, tensors) for each in row["inputs"]],
+            [Crossing.of(each, tensors) for each in row["outputs"]],
+            [(tensors[source], tensors[target]) for source, target in row["passed"]],
+        )
+
+
 def session_run_of(
-    row: Mapping[str, Any],
-    tensors: Mapping[int, TensorView],
+    stored: StoredSession,
     graph: Callable[[Row], StoredGraph],
     memory: Memory,
     around: Surroundings,
@@ -181,11 +231,11 @@ def session_run_of(
     Raises:
         StaleEntry: its files cannot be used.
     """
-    share(row["in_place"], memory)
-    inputs = [_boundary(each, tensors, memory) for each in row["inputs"]]
-    outputs = [_boundary(each, tensors, memory) for each in row["outputs"]]
-    passed = [(tensors[source], tensors[target]) for source, target in row["passed"]]
-    session = None
+    row, session = stored.row, None
+    if row["in_place"]:
+        share(row["in_place"], memory)
+    inputs = [each.over(memory) for each in stored.inputs]
+    outputs = [each.over(memory) for each in stored.outputs]
     if row["graph"] is not None:
         try:
             provider = around.providers[row["backend"]]
@@ -195,19 +245,37 @@ def session_run_of(
             )
         except (DelegateError, KeyError, OSError, TypeError, ValueError) as error:
             raise StaleEntry(str(error)) from error
-    return bound_run(session, inputs, outputs, passed, memory, noted=row["noted"])
-
-
-def _boundary(row: Row, tensors: Mapping[int, TensorView], memory: Memory) -> BoundaryTensor:
-    index, dtype, *place = row
-    crossing = BoundaryTensor.of(tensors[index], np.dtype(dtype), memory)
-    if len(place) == 1:
-        width, steps = place[0]
-        return crossing.as_rows(Window(width, steps, dtype))
-    return replace(crossing, whole=Whole(tuple(place[0]), place[1])) if place else crossing
+    return bound_run(session, inputs, outputs, stored.passed, memory, noted=row["noted"])
 
 
 # Whole plans ------------------------------------------------------------------------------------
+
+
+@record
+class WholeRow:
+    """What is stored of a plan whose every step is a session, ready for any number of plans.
+
+    Args:
+        variables: by tensor index.
+        tensors: those that it keeps, and those at the boundary of a session.
+        types: of `tensors`.
+        arrays: the tensors that have one.
+    """
+
+    variables: Mapping[int, VariableKey]
+    tensors: Mapping[int, TensorView]
+    types: Mapping[int, TensorType]
+    arrays: Sequence[int]
+    sessions: Sequence[StoredSession]
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> WholeRow:
+        """What `whole_row` described."""
+        keys = {index: variable_key(key) for index, key in row["variables"]}
+        tensors = {each[0]: tensor_of(each, quantized=each[0] in keys) for each in row["tensors"]}
+        types = {index: tensor.type for index, tensor in tensors.items()}
+        sessions = [StoredSession.of(step, tensors) for step in row["steps"]]
+        return cls(keys, tensors, types, row["arrays"], sessions)
 
 
 @record
@@ -238,7 +306,7 @@ class StoredPlan:
 
 
 def whole_plan(
-    row: Mapping[str, Any],
+    row: WholeRow,
     graph: Callable[[Row], StoredGraph],
     state: State,
     subgraph: int,
@@ -246,7 +314,7 @@ def whole_plan(
     explain: Callable[[int, DelegateError], BridgeError],
     rows: Callable[[], Sequence[Row]],
 ) -> StoredPlan:
-    """The plan that `whole_row` described.
+    """The plan that a row describes.
 
     Args:
         graph: what the row of a session's graph describes.
@@ -258,19 +326,17 @@ def whole_plan(
         StaleEntry: its files cannot be used.
     """
     started = time.perf_counter()
-    keys = {index: variable_key(key) for index, key in row["variables"]}
-    tensors = {each[0]: tensor_of(each, quantized=each[0] in keys) for each in row["tensors"]}
-    variables = {index: state.variable(key, tensors[index]) for index, key in keys.items()}
-    arrays = {index: blank(tensors[index]) for index in row["arrays"]}
+    tensors = row.tensors
+    variables = {index: state.variable(key, tensors[index]) for index, key in row.variables.items()}
+    arrays = {index: blank(tensors[index]) for index in row.arrays}
     state.kept.place(subgraph, arrays)
     memory = Memory(arrays, variables, kept=state.kept.outputs(subgraph))
     runs = [
-        explained(session_run_of(step, tensors, graph, memory, around), partial(explain, number))
-        for number, step in enumerate(row["steps"])
+        explained(session_run_of(stored, graph, memory, around), partial(explain, number))
+        for number, stored in enumerate(row.sessions)
     ]
-    types = {index: tensor.type for index, tensor in tensors.items()}
     seconds = (0.0, time.perf_counter() - started)
-    return StoredPlan(sequence(runs), memory, types, rows, seconds, {})
+    return StoredPlan(sequence(runs), memory, row.types, rows, seconds, {})
 
 
 def whole_row(
