@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.collecting import seldom
 from tflite_ort.details import copied_details, tensor_details
 from tflite_ort.executor import Shared, SubgraphExecutor
 from tflite_ort.opened_model import DeclaredSubgraph, OpenedModel
@@ -130,8 +129,7 @@ class CheckedSubgraph:
             return
         self._plain.clear()
         try:
-            with seldom:
-                self.executor.allocate()
+            self.executor.allocate()
         except (BudgetExceeded, InsufficientMemory):
             raise
         except ModelError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from tflite_ort.collecting import seldom
 from tflite_ort.opened_model import OpenedModel
 from tflite_ort.optional import late
 from tflite_ort.plan.stored import (
@@ -141,8 +142,9 @@ class SubgraphExecutor:
         if self.plan is None:
             plan = self._stored_plan()
             if plan is None:
-                missing_operators.check_operators(self._opened.model, self._context.resolver)
-                plan = self._new_plan()
+                with seldom:
+                    missing_operators.check_operators(self._opened.model, self._context.resolver)
+                    plan = self._new_plan()
             self._use(plan)
 
     def _use(self, plan: Plan | StoredPlan) -> None:
@@ -185,14 +187,16 @@ class SubgraphExecutor:
         if cache is None or entry is None:
             return None
         try:
-            if entry.whole is None:
-                return self._new_plan(entry.scopes())
+            whole = entry.whole
+            if whole is None:
+                with seldom:
+                    return self._new_plan(entry.scopes())
             around = Surroundings(self._shared.providers, self._shared.num_threads)
             # Not `self`, which holds the plan: what is dropped is to be freed at once.
             explain = partial(SubgraphExecutor._explain, weakref.proxy(self), entry)
             state = self._shared.state
             plan = whole_plan(
-                *(entry.whole, entry.graph, state, self.subgraph),
+                *(whole, entry.graph, state, self.subgraph),
                 *(around, explain, entry.rows),
             )
             if not self._opened.shows(self.subgraph):

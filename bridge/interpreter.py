@@ -12,7 +12,6 @@ import numpy.typing as npt
 from tflite_ort.cache.choice import CacheChoice
 from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.closing import Closing
-from tflite_ort.collecting import seldom
 from tflite_ort.live_views import LiveViews
 from tflite_ort.loading import LoadedModel
 from tflite_ort.opening import check_hybrid, check_threads, model_source
@@ -141,7 +140,8 @@ class Interpreter(ToolMethods, Closing):
         tune: TuneChoice = False,
     ) -> None:
         # As given, for `copy` and for pickling.
-        self._arguments = {name: value for name, value in locals().items() if name != "self"}
+        self._arguments = dict(locals())
+        del self._arguments["self"]
         check_hybrid(hybrid)
         check_threads(num_threads)
         choice = None
@@ -152,8 +152,7 @@ class Interpreter(ToolMethods, Closing):
             experimental_op_resolver_type, experimental_delegates or (), providers
         )
         why = "" if choice is None else choice.why
-        with seldom:
-            self._loaded = LoadedModel(self._arguments, self._delegates, why)
+        self._loaded = LoadedModel(self._arguments, self._delegates, why)
         self._shared = self._loaded.share()
         self._compress_zero_points = experimental_compress_quantization_zero_points
         self._subgraphs: dict[int, CheckedSubgraph] = {}

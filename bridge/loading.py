@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tflite_ort.cache.choice import chosen_folder, tuning_file
+from tflite_ort.collecting import seldom
 from tflite_ort.executor import Shared
 from tflite_ort.opened_model import OpenedModel
 from tflite_ort.opening import ModelFile, opened_file
@@ -97,15 +97,16 @@ class LoadedModel:
     def context(self) -> PlanContext:
         """What plans are made with; made when the first one is."""
         if self._context is None:
-            model, resolver = self.opened.model, self._resolver()
-            self._context = contexts.PlanContext(
-                self._delegates,
-                kernels.BoundResolver(resolver, model, self._choices["num_threads"]),
-                state=self._state,
-                meter=Meter(model.budgets),
-                tuner=self._tuner,
-                **self._choices,
-            )
+            with seldom:
+                model, resolver = self.opened.model, self._resolver()
+                self._context = contexts.PlanContext(
+                    self._delegates,
+                    kernels.BoundResolver(resolver, model, self._choices["num_threads"]),
+                    state=self._state,
+                    meter=Meter(model.budgets),
+                    tuner=self._tuner,
+                    **self._choices,
+                )
         return self._context
 
     def close(self) -> None:
@@ -140,10 +141,7 @@ class LoadedModel:
         settings = keys.settings_of(self._delegates, resolver, budgets, batch=batch, **choices)
         if settings is None:
             return None
-        path = given["model_path"]
-        return plans.plan_cache(
-            folder, file, settings, os.path.basename(path) if path else "(bytes)"
-        )
+        return plans.plan_cache(folder, file, settings, given["model_path"] or "(bytes)")
 
 
 def _resolver(given: OpResolver | None) -> OpResolver:
