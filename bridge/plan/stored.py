@@ -187,7 +187,8 @@ class Crossing:
         index, dtype, *place = row
         whole, window = None, None
         if len(place) == 1:
-            window = Window(*place[0], dtype)
+            width, steps = place[0]
+            window = Window(width, steps, dtype)
         elif place:
             whole = Whole(tuple(place[0]), place[1])
         return cls(tensors[index], np.dtype(dtype), whole, window)

@@ -66,15 +66,11 @@ class Binding:
         on_device: bool,
     ) -> None:
         self.session, self.bound = session, bound
+        self.sources = [x if isinstance(x, DeviceTensor) else paired(x) for x in sources]
+        self.targets = [x if isinstance(x, DeviceTensor) else paired(x) for x in targets]
         self.copied = on_device or DeviceTensor in map(type, sources)
-        self.unmade = False
-        if self.copied or DeviceTensor in map(type, targets):
-            self.sources = list(map(_bindable, sources))
-            self.targets = list(map(_bindable, targets))
-            self.unmade = any(isinstance(x, DeviceTensor) and x.value is None for x in targets)
-        else:
-            self.sources: list[Tensor] = list(map(paired, sources))
-            self.targets: list[Tensor] = list(map(paired, targets))
+        unmade = [x for x in targets if isinstance(x, DeviceTensor) and x.value is None]
+        self.unmade = bool(unmade)
 
     def __del__(self) -> None:
         self.bound = None  # before the sessions whose memory it refers to
@@ -83,7 +79,3 @@ class Binding:
 def place_of(array: Array) -> tuple[Any, ...]:
     """Where an array is, as ONNX Runtime's Python classes bind it."""
     return "cpu", 0, array.dtype.type, array.shape, array.ctypes.data
-
-
-def _bindable(tensor: Tensor) -> Tensor:
-    return tensor if isinstance(tensor, DeviceTensor) else paired(tensor)
