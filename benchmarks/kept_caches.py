@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from tflite_ort import Interpreter
 
 Array = npt.NDArray[Any]
 Place = tuple[int, str]  # how many tokens, and the runtime
+Key = TypeVar("Key")
 
 FOLDER = Path(
     os.environ.get("TFLITE_ORT_MODELS2") or Path(__file__).parents[2] / "shared" / "models2"
@@ -57,9 +58,14 @@ def inputs_at(details: Mapping[str, Any], position: int) -> dict[str, Array]:
     return arrays
 
 
-def timed(calls: Mapping[Place, Callable[[], Any]], rounds: int) -> dict[Place, Array]:
+def timed(calls: Mapping[Key, Callable[[], Any]], rounds: int) -> dict[Key, float]:
+    """The median time of each call in microseconds; they take turns."""
+    return {key: statistics.median(times) for key, times in by_round(calls, rounds).items()}
+
+
+def by_round(calls: Mapping[Key, Callable[[], Any]], rounds: int) -> dict[Key, Array]:
     """The times of each call in microseconds, one for each round; they take turns."""
-    times: dict[Place, list[float]] = {place: [] for place in calls}
+    times: dict[Key, list[float]] = {place: [] for place in calls}
     for turn in range(rounds + 3):
         for place, call in calls.items():
             started = time.perf_counter()
@@ -85,7 +91,7 @@ def times_of(path: Path, inputs: Mapping[str, Any], hybrid: str, rounds: int) ->
         calls[position + 1, "invoke"] = invoke  # with what the runner has set
         calls[position + 1, "ours"] = partial(kept, **given)
     alone = {(tokens, _ALONE): calls[tokens, "ours"] for tokens, _ in calls}
-    return timed(calls, rounds) | timed(alone, rounds)
+    return by_round(calls, rounds) | by_round(alone, rounds)
 
 
 def lines(times: Mapping[Place, Array]) -> Iterator[str]:
