@@ -263,25 +263,30 @@ def small_fill() -> bytes:
     return one_op_model(Op.FILL, [dims, value], [T((2, 2), TensorType.INT8)], FillOptions())
 
 
-RENEWED = """
-import os, socket, sys
+# A process that serves LiteRT, and what asks it; the model of a file is the first argument.
+SERVED = """
+import os, signal, socket, sys, time
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tests.fuzz import litert_process
 from tests.fuzz.litert import Question
 
-litert_process._MOST_HELD = int(sys.argv[2])
-mine, theirs = socket.socketpair()
-if not (server := os.fork()):
-    mine.close()
-    litert_process._serve(theirs.detach())
-    os._exit(0)
-theirs.close()
-connection, seen = Connection(mine.detach()), set()
+def served():
+    mine, theirs = socket.socketpair()
+    if not (server := os.fork()):
+        mine.close()
+        litert_process._serve(theirs.detach())
+        os._exit(0)
+    theirs.close()
+    return Connection(mine.detach()), server, Path(f"/proc/{server}/task/{server}/children")
+"""
+RENEWED = """
+litert_process._MOST_HELD, seen = int(sys.argv[2]), set()
+connection, server, children = served()
 for _ in range(3):
     connection.send(Question(Path(sys.argv[1]).read_bytes(), 0))
     assert connection.recv().stage == "done"
-    seen |= {*Path(f"/proc/{server}/task/{server}/children").read_text().split()}
+    seen |= {*children.read_text().split()}
 connection.close()
 os.waitpid(server, 0)
 print(len(seen) > 1)
@@ -292,26 +297,13 @@ print(len(seen) > 1)
 def test_a_process_that_holds_much_gives_way_to_another(most: int, tmp_path: Path) -> None:
     file = tmp_path / "fill.tflite"
     file.write_bytes(small_fill())
-    command = [sys.executable, "-c", RENEWED, str(file), str(most)]
+    command = [sys.executable, "-c", SERVED + RENEWED, str(file), str(most)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(not most)]
 
 
 STEPS = """
-import os, signal, socket, sys, time
-from multiprocessing.connection import Connection
-from pathlib import Path
-from tests.fuzz import litert_process
-from tests.fuzz.litert import Question
-
-mine, theirs = socket.socketpair()
-if not (server := os.fork()):
-    mine.close()
-    litert_process._serve(theirs.detach())
-    os._exit(0)
-theirs.close()
-connection, stages = Connection(mine.detach()), []
-children = Path(f"/proc/{server}/task/{server}/children")
+(connection, server, children), stages = served(), []
 for content in (Path(sys.argv[1]).read_bytes(), b"no model", b"neither"):
     connection.send(Question(content, 0))
     stages.append(connection.recv().stage)
@@ -332,7 +324,7 @@ def test_a_process_that_dies_between_questions_answers_none(tmp_path: Path) -> N
     """A file that LiteRT has run can leave memory behind that ends the process later."""
     file = tmp_path / "fill.tflite"
     file.write_bytes(small_fill())
-    command = [sys.executable, "-c", STEPS, str(file)]
+    command = [sys.executable, "-c", SERVED + STEPS, str(file)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["done", "read", "read"]
 
