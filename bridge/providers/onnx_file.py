@@ -14,7 +14,7 @@ import onnxruntime
 from tflite_ort.providers.exported_state import first_state
 from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import ORT_ERRORS, said
-from tflite_ort.providers.settings import chosen
+from tflite_ort.providers.settings import CONFIG, chosen
 from tflite_ort.providers.threads import session_options
 from tflite_ort.schema import DelegateError
 
@@ -22,8 +22,6 @@ Array = npt.NDArray[Any]
 
 # Where the weights lie that a model in memory refers to.
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
-# 4-bit weights times activations in float32: see docs/numbers.md.
-_CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
 
 # ValueError: of arrays that do not fit.
 _FAILURES: tuple[type[Exception], ...] = (*ORT_ERRORS, ValueError)
@@ -54,7 +52,7 @@ class OnnxSession:
     ) -> None:
         options = session_options(num_threads)
         options.enable_cpu_mem_arena = reused
-        for key, value in _CONFIG.items():
+        for key, value in CONFIG.items():
             options.add_session_config_entry(key, value)
         if folder is not None:
             options.add_session_config_entry(_WEIGHTS_FOLDER, str(folder))

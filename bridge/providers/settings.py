@@ -14,7 +14,8 @@ from tflite_ort.providers.traits import traits_of
 from tflite_ort.records import record
 from tflite_ort.schema import DelegateError
 
-# Products with 4-bit weights are in float32, not with activations rounded to 8 bits.
+# Products with 4-bit weights are in float32, not with activations rounded to 8 bits: see
+# docs/numbers.md.
 CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
 
 
