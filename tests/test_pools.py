@@ -15,6 +15,7 @@ import pytest
 
 from tflite_ort import Interpreter
 from tflite_ort.command.demo import digits_model
+from tflite_ort.plan import session_step
 from tflite_ort.providers import session
 from tflite_ort.providers.plain_session import PlainSession
 from tflite_ort.schema import read_model
@@ -69,10 +70,16 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[PlainSession]:
     return sessions
 
 
-def test_interpreters_of_one_model_share_a_session(model: Path, made: list[PlainSession]) -> None:
-    first = ready(model)
+@pytest.mark.parametrize("cached", [False, True])
+def test_interpreters_of_one_model_share_a_session(
+    model: Path, made: list[PlainSession], tmp_path: Path, cached: bool
+) -> None:
+    arguments = {"cache": tmp_path / "cache"} if cached else {}
+    if cached:
+        ready(model, **arguments)
+    first = ready(model, **arguments)
     count = len(made)
-    others = [ready(model), ready(model).copy()]
+    others = [ready(model, **arguments), ready(model, **arguments).copy()]
     others[1].allocate_tensors()
     assert len(made) == count
     expected = answer(first, 1)
@@ -87,6 +94,30 @@ def test_a_session_goes_with_its_last_interpreter(model: Path, made: list[PlainS
     count = len(made)
     ready(model)
     assert len(made) == 2 * count > 0
+
+
+def test_a_session_of_the_cache_goes_with_its_last_interpreter(
+    model: Path, made: list[PlainSession], tmp_path: Path
+) -> None:
+    ready(model, cache=tmp_path)
+    made.clear()
+    ready(model, cache=tmp_path)
+    count = len(made)
+    ready(model, cache=tmp_path)
+    assert len(made) == 2 * count > 0
+
+
+def test_sessions_of_the_cache_with_threads_of_their_own_are_not_shared(
+    model: Path, made: list[PlainSession], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_step, "saves_time", lambda operators: True)
+    ready(model, cache=tmp_path, num_threads=2)
+    made.clear()
+    held = []
+    for count in (1, 2, 3):
+        held.append(ready(model, cache=tmp_path, num_threads=2))
+        assert len(made) == count
+    np.testing.assert_array_equal(answer(held[0]), answer(held[2]))
 
 
 def test_other_weights_in_an_equal_graph_are_not_shared(model: Path, tmp_path: Path) -> None:

@@ -99,10 +99,12 @@ class StoredEntry:
         kind, files, weights = row
         blobs = self.document.hot["blobs"]
         in_place = {each[0]: self._weights(each, blobs) for each in weights}
+        written = (self.folder.path, *(tuple(blobs[number]) for number in files))
         if kind == PACKED and blobs[files[0]][1] <= _READ_BYTES:
-            return StoredGraph(kind, "", in_place, self.folder.content(blobs[files[0]]))
+            content = self.folder.content(blobs[files[0]])
+            return StoredGraph(kind, "", in_place, content, written)
         paths = [self.folder.whole(blobs[number]) for number in files]
-        return StoredGraph(kind, paths[0], in_place)
+        return StoredGraph(kind, paths[0], in_place, files=written)
 
     def _weights(self, row: Row, blobs: Sequence[Row]) -> Array:
         """Weights that a session reads where they are."""

@@ -8,9 +8,10 @@ as always, and the stored part spares the translation and the making of the sess
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,10 @@ from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.in_place import share
 from tflite_ort.plan.memory import Memory, blank
 from tflite_ort.plan.runs import Run, explained, sequence
-from tflite_ort.providers.provider import Provider
+from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import Session
 from tflite_ort.providers.stored_graph import StoredGraph
+from tflite_ort.providers.threads import shares_threads
 from tflite_ort.records import field, record, replace
 from tflite_ort.schema import BridgeError, DelegateError, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known, unknown_size
@@ -39,6 +41,8 @@ else:
 Array = npt.NDArray[Any]
 Row = Sequence[Any]
 
+# By the files of their graph, the sessions that interpreters share while one of them lives.
+_SHARED: WeakValueDictionary[Hashable, Session] = WeakValueDictionary()
 _TYPES = {int(kind): kind for kind in TensorType}
 
 
@@ -239,14 +243,25 @@ def session_run_of(
     outputs = [each.over(memory) for each in stored.outputs]
     if row["graph"] is not None:
         try:
-            provider = around.providers[row["backend"]]
-            threads = 1 if row["alone"] else around.num_threads
-            session = Session(
-                graph(row["graph"]), provider, num_threads=threads, small=row["small"]
-            )
+            session = _stored_session(row, graph(row["graph"]), around)
         except (DelegateError, KeyError, OSError, TypeError, ValueError) as error:
             raise StaleEntry(str(error)) from error
     return bound_run(session, inputs, outputs, stored.passed, memory, noted=row["noted"])
+
+
+def _stored_session(row: Mapping[str, Any], graph: StoredGraph, around: Surroundings) -> Session:
+    """The session of a row; interpreters share those that `model_session` would share. None draws
+    random numbers: the library's translators leave that to numpy, and others are not stored."""
+    provider = around.providers[row["backend"]]
+    threads = 1 if row["alone"] else around.num_threads
+    make = partial(Session, graph, provider, num_threads=threads, small=row["small"])
+    own_threads = threads != 1 and not shares_threads()
+    if provider != ON_CPU or own_threads or graph.in_place:
+        return make()
+    session = _SHARED.get(graph.files)
+    if session is None:
+        session = _SHARED[graph.files] = make()
+    return session
 
 
 # Whole plans ------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -57,12 +57,14 @@ class StoredGraph:
         path: the graph; other files that it refers to lie beside it.
         in_place: by name, the inputs of the graph that are always these weights.
         content: of the graph, in place of a path.
+        files: what stands for the files that were written, which no others have.
     """
 
     kind: str
     path: str
     in_place: Mapping[str, Array] = field(default_factory=dict)
     content: bytes = b""
+    files: Hashable = ()
 
     @property
     def source(self) -> str | bytes:
