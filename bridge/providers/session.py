@@ -18,15 +18,8 @@ from tflite_ort.optional import late
 from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor, place_of
 from tflite_ort.providers.plain_session import PlainSession, value_over
 from tflite_ort.providers.provider import ON_CPU, Device, DeviceMemory, Provider
-from tflite_ort.providers.settings import CONFIG, Settings, chosen, configure, read_settings
-from tflite_ort.providers.stored_graph import (
-    COMPILED,
-    MAPPED,
-    MAPPED_BYTES,
-    PACKED,
-    SavedGraph,
-    StoredGraph,
-)
+from tflite_ort.providers.settings import CONFIG, Settings, chosen, read_settings
+from tflite_ort.providers.stored_graph import COMPILED, SavedGraph, StoredGraph
 from tflite_ort.providers.traits import MEMORY_OF_VENDOR, traits_of
 from tflite_ort.records import record, replace
 from tflite_ort.schema import DelegateError
@@ -35,10 +28,11 @@ from tflite_ort.schema.values.complex_pairs import paired
 if TYPE_CHECKING:
     import pathlib
 
-    from tflite_ort.providers import node_times, optimizers
+    from tflite_ort.providers import node_times, optimizers, saved_graph
 else:
     node_times = late("tflite_ort.providers.node_times")
     optimizers = late("tflite_ort.providers.optimizers")
+    saved_graph = late("tflite_ort.providers.saved_graph")
 
 Array = npt.NDArray[Any]
 
@@ -66,6 +60,10 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
 # One for all runs: without it ONNX Runtime makes one for each run, which takes 0.4 microseconds.
 # Its Python classes look at it at each run, which takes 20: only plain sessions are given it.
 _RUN_OPTIONS = onnxruntime.RunOptions()
+# A first run takes memory tensor by tensor, and the later ones take it in one piece. With these
+# options it gives back what it took, which nothing would use again.
+_FIRST_RUN_OPTIONS = onnxruntime.RunOptions()
+_FIRST_RUN_OPTIONS.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
 _RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 _NAME = attrgetter("name")
 
@@ -76,9 +74,6 @@ _SOURCE_PLACE = r"\S+\.(cc|h):\d+ .*?(\) (?=[A-Z])|\[[\w-]+-EP\] )"
 _LIBRARY_AFFIXES = r"^(lib)?(onnxruntime_)?(providers_)?|\.(so|dll|dylib)\b.*$"
 
 _HOST = "Cpu"  # how ONNX Runtime names the memory of the host
-
-# Smaller initializers of a graph that is saved stay in it.
-_INLINE_BYTES = 1024
 
 
 def available_providers() -> list[str]:
@@ -193,6 +188,8 @@ class Session:
     ) -> None:
         self._plain = traits_of(provider.name).takes_all_nodes and not provider.plugin
         self._run_options = _RUN_OPTIONS if self._plain else None
+        gives_back = self._plain and not small
+        self._first_options = _FIRST_RUN_OPTIONS if gives_back else self._run_options
         self._records = False
         if isinstance(graph, StoredGraph):
             settings, weights = read_settings(graph.kind, num_threads, small), _NO_WEIGHTS
@@ -229,10 +226,13 @@ class Session:
     ) -> Any:
         """ONNX Runtime's session; one that cannot be saved is made without that."""
         if isinstance(graph, StoredGraph) and graph.kind == COMPILED:
-            _check_compatible(graph.path, provider)
+            saved_graph.check_compatible(graph.path, provider)
         alone = save is None and not self.weights
         options = settings.shared_options() if alone and self._plain else settings.options()
-        saved = None if save is None else _save(options, provider, save, self.weights)
+        saved = None
+        if save is not None:
+            size = sum(each.array.nbytes for each in self.weights.values())
+            saved = saved_graph.save(options, provider, save, size)
         if self.weights:
             options.add_external_initializers(
                 list(self.weights), [weights.value for weights in self.weights.values()]
@@ -334,13 +334,15 @@ class Session:
         """`run` over the same bound tensors each time, with less to ask."""
         if binding.copied or binding.unmade:
             return partial(self.run, binding)
-        run_bound, options = self._run, self._run_options
+        run_bound, options, later = self._run, self._first_options, self._run_options
 
         def run() -> None:
+            nonlocal options
             try:
                 run_bound(binding.bound, options)
             except ORT_ERRORS as error:
                 raise DelegateError(f"ONNX Runtime failed: {said(error)}") from _cause(error)
+            options = later
 
         return run
 
@@ -397,48 +399,6 @@ def said(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         message = error.object.decode(errors="backslashreplace")
     return re.sub(_SOURCE_PLACE, "", " ".join(message.split()))
-
-
-def _check_compatible(path: str, provider: Provider) -> None:
-    """Refuse what a provider has compiled for another version of itself or other hardware.
-
-    Raises:
-        DelegateError: it cannot run here, or not as fast as what is compiled anew.
-    """
-    devices = [each for each in onnxruntime.get_ep_devices() if each.ep_name == provider.name]
-    if not devices or not hasattr(_ort_errors, "get_compatibility_info_from_model"):
-        return  # compiled in, or a release that does not tell
-    try:
-        compiled_for = _ort_errors.get_compatibility_info_from_model(path, provider.name)
-        if not compiled_for:
-            return
-        fits = _ort_errors.get_model_compatibility_for_ep_devices(devices, compiled_for)
-    except ORT_ERRORS as error:
-        raise DelegateError(f"ONNX Runtime could not read {path}: {said(error)}") from error
-    usable = _ort_errors.OrtCompiledModelCompatibility
-    if fits not in (usable.EP_SUPPORTED_OPTIMAL, usable.EP_NOT_APPLICABLE):
-        raise DelegateError(f"{path} is not for this {provider.name}")
-
-
-def _save(
-    options: onnxruntime.SessionOptions,
-    provider: Provider,
-    path: pathlib.Path,
-    weights: Mapping[str, Weights],
-) -> SavedGraph:
-    """Have a session write what it can be made of again; what that will be."""
-    beside = path.with_name(f"{path.name}.weights")
-    if not traits_of(provider.name).takes_all_nodes:
-        configure(options, "ep.context_", enable="1", file_path=str(path), embed_mode="1")
-        return SavedGraph(COMPILED, [path])
-    options.optimized_model_filepath = str(path)
-    if sum(each.array.nbytes for each in weights.values()) <= MAPPED_BYTES:
-        configure(options, "session.", save_model_format="ORT")
-        return SavedGraph(PACKED, [path])
-    configure(options, "session.", save_model_format="ONNX")
-    external = "session.optimized_model_external_initializers_"
-    configure(options, external, file_name=beside.name, min_size_in_bytes=str(_INLINE_BYTES))
-    return SavedGraph(MAPPED, [path, beside])
 
 
 def _named(array: Array) -> Array:
