@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.idioms.code_means import pooled_codes, rescaled_units
 from tflite_ort.opmap.idioms.combining import combined_axis
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, distinct_axes, times_named
 from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred, sums_are_whole
@@ -82,12 +83,11 @@ def _reduce_reals(op: OperatorView[ReducerOptions], g: Graph, name: str, layout:
     if not (axes_known and output.is_quantized and sums_are_whole(input, _terms_of(op))):
         _reduce(op, g, name, layout, Domain.REAL)
         return
-    assert input.quantization is not None and output.quantization is not None
-    ratio = np.float32(input.quantization.scalar_scale / output.quantization.scalar_scale)
-    units = _reduced(op, g, name, g.read_steps(input, layout=layout), layout)
-    if ratio != 1:
-        units = g.op("Mul", units, g.constant(ratio))
-    _write(op, g, g.quantize_units(units, output), layout, Domain.STORED)
+    codes = pooled_codes(g, input, output, _axes(op), layout, mean=name == "ReduceMean")
+    if codes is None:
+        units = _reduced(op, g, name, g.read_steps(input, layout=layout), layout)
+        codes = rescaled_units(g, units, input, output)
+    _write(op, g, codes, layout, Domain.STORED)
 
 
 def _of_some(op: OperatorView[Any], g: Graph, mean: ir.Value, value: ir.Value) -> ir.Value:

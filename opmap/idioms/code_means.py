@@ -1,0 +1,132 @@
+"""Sums and means of 8-bit codes over the last axes as one QLinearGlobalAveragePool.
+
+That node rounds halves to even, and the sums here are rounded upwards. So the codes are read in a
+unit, and counted from a zero point, with which no sum gets another code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.schema import TensorType, TensorView
+from tflite_ort.schema.values.sizes import is_known
+
+_LARGEST = 255
+# All sums are tried, which takes a millisecond for so many cells.
+_MOST_CELLS = 1024
+# Ratios of scales far outside give all sums one code.
+_LEAST, _MOST = 2.0**-24, 2.0**24
+# Those above 1 move halves upwards where the codes are counted from the lowest one.
+_UNITS = (1.0, 1 + 2.0**-22, 1 + 2.0**-20)
+
+
+class Sums(NamedTuple):
+    """Sums of codes, each less a zero point, as codes of another tensor.
+
+    Attributes:
+        divisor: 1, or that of a mean.
+        ratio: the scale of the codes in units of the result's.
+        zero, result_zero: the zero points of the carried codes.
+    """
+
+    cells: int
+    divisor: int
+    ratio: float
+    zero: int
+    result_zero: int
+
+
+def pooled_codes(
+    g: Graph,
+    input: TensorView,
+    output: TensorView,
+    axes: Sequence[int],
+    layout: Layout,
+    *,
+    mean: bool,
+) -> ir.Value | None:
+    """The carried codes of sums or means, whose axes stay as ones; None where the axes are not the
+    last ones of `layout`, or one node would not give all codes."""
+    if not g.target.cpu_kernels or output.type not in (TensorType.INT8, TensorType.UINT8):
+        return None
+    shape = layout.shape(input.shape)
+    summed = {layout.axis(axis, input.rank) for axis in axes}
+    order = sorted((axis for axis, size in enumerate(shape) if size != 1), key=summed.__contains__)
+    if not is_known(*shape) or order != sorted(order):
+        return None
+    cells = prod(shape[axis] for axis in summed)
+    found = _reading(_sums(input, output, cells, cells if mean else 1))
+    if found is None:
+        return None
+    step, zero, result_zero = found
+    codes = g.read(input, layout=layout, domain=Domain.STORED)
+    planes = len(shape) == 4 and summed == {2, 3}
+    image = codes if planes else g.reshape(codes, (1, prod(shape) // cells, cells, 1))
+    units = g.op("DequantizeLinear", image, g.constant(step), g.constant(np.uint8(zero)))
+    pooled = g.op("GlobalAveragePool", units)
+    if planes:
+        # It cancels the one by which ONNX Runtime has codes channels-last.
+        pooled = g.op("Transpose", pooled, perm=Layout.FIRST.inverse(4))
+    one = g.constant(np.float32(1))
+    result = g.op("QuantizeLinear", pooled, one, g.constant(np.uint8(result_zero)))
+    return g.reshape(result, [1 if axis in summed else size for axis, size in enumerate(shape)])
+
+
+def rescaled_units(g: Graph, units: ir.Value, input: TensorView, output: TensorView) -> ir.Value:
+    """The carried codes of `output` for numbers in units of the scale of `input`."""
+    ratio = _ratio(input, output)
+    if ratio != 1:
+        units = g.op("Mul", units, g.constant(ratio))
+    return g.quantize_units(units, output)
+
+
+def _sums(input: TensorView, output: TensorView, cells: int, divisor: int) -> Sums:
+    zeros = []
+    for tensor in (input, output):
+        assert tensor.quantization is not None
+        moved = 128 * (tensor.type is TensorType.INT8)
+        zeros.append(tensor.quantization.scalar_zero_point + moved)
+    return Sums(cells, divisor, float(_ratio(input, output)), *zeros)
+
+
+def _ratio(input: TensorView, output: TensorView) -> np.float32:
+    source, target = input.quantization, output.quantization
+    assert source is not None and target is not None
+    return np.float32(source.scalar_scale / target.scalar_scale)
+
+
+# An operator is translated twice, and operators of a network are alike.
+@lru_cache(maxsize=256)
+def _reading(sums: Sums) -> tuple[np.float32, int, int] | None:
+    """The unit of the codes and both zero points with which QLinearGlobalAveragePool rounds every
+    sum upwards; None if there are none."""
+    if not (1 < sums.cells <= _MOST_CELLS and _LEAST < sums.ratio < _MOST):
+        return None
+    totals = np.arange(_LARGEST * sums.cells + 1, dtype=np.float32)
+    means = (totals - np.float32(sums.cells * sums.zero)) / np.float32(sums.divisor)
+    wanted = np.floor(means * np.float32(sums.ratio) + np.float32(0.5)) + sums.result_zero
+    wanted = np.clip(wanted, 0, _LARGEST)
+    for unit, (zero, result_zero) in product(_UNITS, _zero_points(sums)):
+        step = np.float32(sums.ratio * unit * sums.cells / sums.divisor)
+        multiplier = step / np.float32(sums.cells)
+        codes = np.rint((totals - np.float32(sums.cells * zero)) * multiplier) + result_zero
+        if np.array_equal(np.clip(codes, 0, _LARGEST), wanted):
+            return step, zero, result_zero
+    return None
+
+
+def _zero_points(sums: Sums) -> Iterator[tuple[int, int]]:
+    """Both zero points, and the same with the codes counted from the lowest one."""
+    if not (0 <= sums.zero <= _LARGEST and 0 <= sums.result_zero <= _LARGEST):
+        return
+    yield sums.zero, sums.result_zero
+    moved = sums.result_zero - sums.zero * sums.ratio * sums.cells / sums.divisor
+    if moved.is_integer() and 0 <= moved <= _LARGEST:
+        yield 0, int(moved)

@@ -1,0 +1,93 @@
+"""Sums and means of 8-bit codes by one node: the same codes as by nodes of floats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.one_op import Node, T, graph_model, ours
+from tests.optimised import optimised_nodes
+from tests.oracle import litert
+from tflite_ort.opmap import reduction
+from tflite_ort.schema import Op, ReducerOptions, TensorType
+
+POOL = "QLinearGlobalAveragePool"
+Codes = npt.NDArray[np.integer[Any]]
+
+
+def every_sum(cells: int, type: TensorType) -> Codes:
+    """Rows of `cells` codes, which have all sums."""
+    totals = np.arange(255 * cells + 1)
+    lower, more = np.divmod(totals, cells)
+    rows = lower[:, None] + (np.arange(cells) < more[:, None])
+    return (rows - 128).astype(np.int8) if type is TensorType.INT8 else rows.astype(np.uint8)
+
+
+def model_of(
+    op: Op,
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    scales: tuple[float, float],
+    zeros: tuple[int, int] = (3, -7),
+    type: TensorType = TensorType.INT8,
+) -> bytes:
+    result = np.empty(shape, bool).any(axis=axes).shape
+    tensors = {
+        "x": T(shape, type, scale=scales[0], zero_point=zeros[0]),
+        "axes": T.constant(np.int32(axes)),
+        "y": T(result, type, scale=scales[1], zero_point=zeros[1]),
+    }
+    return graph_model(tensors, [Node(op, ["x", "axes"], ["y"], ReducerOptions())], ["y"])
+
+
+@pytest.mark.parametrize("cells", [2, 7, 9, 64, 128])
+@pytest.mark.parametrize("ratio", [1.0, 0.5, 2.0, 16.34876, 0.0777])
+@pytest.mark.parametrize(
+    ("type", "zeros"),
+    [
+        (TensorType.INT8, (3, 3)),
+        (TensorType.INT8, (-128, -128)),
+        (TensorType.INT8, (-128, 5)),
+        (TensorType.UINT8, (130, 4)),
+        (TensorType.UINT8, (255, 255)),
+    ],
+)
+def test_every_sum_has_the_same_code(
+    monkeypatch: pytest.MonkeyPatch,
+    cells: int,
+    ratio: float,
+    type: TensorType,
+    zeros: tuple[int, int],
+) -> None:
+    rows = every_sum(cells, type)
+    for op, scale in ((Op.MEAN, 0.1), (Op.SUM, 0.1 * cells)):
+        model = model_of(op, rows.shape, (1,), (0.1, scale / ratio), zeros, type)
+        by_node, _ = ours(model, [rows])
+        with monkeypatch.context() as patched:
+            patched.setattr(reduction, "pooled_codes", lambda *_, **__: None)
+            by_floats, _ = ours(model, [rows])
+        np.testing.assert_array_equal(by_node[0], by_floats[0])
+
+
+SHAPES = {
+    "rows": ((4, 6, 32), (2,), POOL),
+    "rows of a batch of one": ((1, 6, 32), (0, 2), POOL),
+    "all": ((4, 6, 5), (0, 1, 2), POOL),
+    "planes": ((2, 12, 5, 3), (2, 3), POOL),
+    "columns": ((4, 6, 32), (1,), "ReduceMean"),
+    "rows and more": ((4, 6, 32), (0, 2), "ReduceMean"),
+    "one": ((4, 6, 1), (2,), "ReduceMean"),
+    "too many": ((4, 1025), (1,), "ReduceMean"),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_which_means_are_one_node(name: str) -> None:
+    shape, axes, node = SHAPES[name]
+    model = model_of(Op.MEAN, shape, axes, (0.1, 0.0316789))
+    assert optimised_nodes(model)[node] == 1
+    codes = np.random.default_rng(1).integers(-128, 127, shape, np.int8, endpoint=True)
+    np.testing.assert_array_equal(ours(model, [codes])[0][0], litert(model, [codes])[0])
