@@ -12,6 +12,7 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.idioms.indices import affordable, sizes_of
 from tflite_ort.opmap.idioms.movement import moved_domain
+from tflite_ort.opmap.idioms.resizing_products import resized_by_products
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,
@@ -78,6 +79,10 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     if any(is_known(size) and size > _FINE for size in (*input.shape[1:3], *output.shape[1:3])):
         raise Untranslatable(f"more than {_FINE} rows or columns")
     # TFLite keeps the quantisation of the input. XNNPACK rounds halves up, and halves are common.
+    products = resized_by_products(op, g)
+    if products is not None:
+        g.write(output, products, domain=Domain.STORED)
+        return
     value = g.read_steps(input, layout=layout)
     codes = g.quantize_units(_resize(op, g, value, layout, "linear", points), input)
     g.write(output, codes, layout=layout, domain=Domain.STORED)
