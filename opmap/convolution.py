@@ -33,6 +33,7 @@ from tflite_ort.opmap.idioms.exact_sums import (
 )
 from tflite_ort.opmap.idioms.hybrid import hybrid_input, is_delegated
 from tflite_ort.opmap.idioms.indices import failing
+from tflite_ort.opmap.idioms.picked_channels import convolution_of_source
 from tflite_ort.opmap.idioms.rounded_images import (
     rounded_convolution,
     rounds_cells,
@@ -83,7 +84,7 @@ def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     if in_rows:
         convolution_of_rows(op, g)
         return
-    op, edges = without_pad(convolution_of_wide(op, g), g)
+    op, edges = without_pad(convolution_of_wide(convolution_of_source(op, g), g), g)
     convolution(op, g, edges, partial(_conv_2d_operands, op, g))
     offer_wide_outputs(op, g, conv_2d)
 

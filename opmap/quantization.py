@@ -13,6 +13,7 @@ from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.graph.constants import carried, carried_type
 from tflite_ort.opmap.idioms.by_code import by_code, every_code
 from tflite_ort.opmap.idioms.fixed_point import centred_codes, rescaled
+from tflite_ort.opmap.idioms.picked_channels import requantized_source
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     FakeQuantOptions,
@@ -84,8 +85,10 @@ def quantize(op: View, g: Graph) -> None:
         )
         by_code(op, g, wanted)
         return
-    assert input.quantization is not None
-    step = input.quantization.scalar_scale / unit
+    multipliers = (source.scale / each / target.scale for each in (unit, *_UNITS))
+    if requantized_source(op, g, multipliers, _read_in(source, target, unit)):
+        return
+    step = source.scale / unit
     g.write(output, g.read_steps(input, step, layout=layout), layout=layout)
 
 
@@ -122,10 +125,14 @@ def _requantized(source: _Codes, target: _Codes) -> Array:
 
 def _misses(source: _Codes, target: _Codes, wanted: Array, unit: float) -> int:
     """How many codes of `source`, read in units of `unit`, get another code than in TFLite."""
+    return int(np.count_nonzero(_read_in(source, target, unit) != wanted))
+
+
+def _read_in(source: _Codes, target: _Codes, unit: float) -> Array:
+    """The code of `target` for every code of `source`, read in units of `unit`."""
     centred = (every_code(source.type) - np.float32(source.zero_point)).astype(np.float32)
     codes = np.rint(centred * np.float32(source.scale / unit) / np.float32(target.scale))
-    found = saturate(codes + target.zero_point, NUMPY_DTYPE[target.type])
-    return int(np.count_nonzero(found != wanted))
+    return saturate(codes + target.zero_point, NUMPY_DTYPE[target.type])
 
 
 def _widen(op: View, g: Graph) -> None:

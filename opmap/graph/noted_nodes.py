@@ -33,6 +33,7 @@ class NotedNodes(ShapedNodes):
         self._made: Sequence[TensorView] = ()
         self._operators: Sequence[OperatorView[Any]] = ()
         self._readers: dict[int, list[OperatorView[Any]]] = {}
+        self._makers: dict[int, OperatorView[Any]] = {}
 
     def note_operators(self, operators: Sequence[OperatorView[Any]]) -> None:
         """Remember what will be translated."""
@@ -45,6 +46,16 @@ class NotedNodes(ShapedNodes):
                 for index in {each.index for each in op.present_inputs()}:
                     self._readers.setdefault(index, []).append(op)
         return self._readers.get(tensor.index, ())
+
+    def maker(self, tensor: TensorView) -> OperatorView[Any] | None:
+        """The operator of the graph that makes `tensor`."""
+        if not self._makers:
+            self._makers = {each.index: op for op in self._operators for each in op.outputs}
+        return self._makers.get(tensor.index)
+
+    def has(self, tensor: TensorView) -> bool:
+        """Whether `tensor` has a value in the graph already."""
+        return bool(self._forms.get(tensor.index))
 
     def note_results(self, tensors: Iterable[TensorView]) -> None:
         """Remember what the graph gives channels-last: it is made so, whatever else reads it."""

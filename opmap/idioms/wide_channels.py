@@ -30,7 +30,7 @@ _FEWEST_RUNS = 1000
 def offer_wide_outputs(op: View, g: Graph, translate: Translate) -> None:
     """Let a later depthwise convolution have more channels of what CONV_2D makes."""
     channels = op.output.shape[3]
-    if not (_multiplies_codes(op, g) and is_known(channels) and channels % _STEP):
+    if not (multiplies_codes(op, g) and is_known(channels) and channels % _STEP):
         return
     if any(tensor.is_variable for tensor in (*op.present_inputs(), op.output)):
         return
@@ -41,7 +41,7 @@ def depthwise_over_wide(op: View, g: Graph) -> View:
     """DEPTHWISE_CONV_2D over more channels where these are offered and save time, else `op`."""
     input, output = op["input"], op.output
     channels, kernel = output.shape[3], op["filter"].shape[1:3]
-    if not (_multiplies_codes(op, g) and is_known(*input.shape[3:], *output.shape[1:])):
+    if not (multiplies_codes(op, g) and is_known(*input.shape[3:], *output.shape[1:])):
         return op
     runs = output.shape[1] * output.shape[2] * kernel[0] * kernel[1]
     if input.shape[3] != channels or channels < _STEP or runs < _FEWEST_RUNS:
@@ -62,12 +62,12 @@ def convolution_of_wide(op: View, g: Graph) -> View:
     """CONV_2D over an input that is there with more channels, else `op`."""
     input, filter = op["input"], op["filter"]
     wide = g.made_wide(input)
-    if wide is None or not _multiplies_codes(op, g) or filter.shape[3] != input.shape[3]:
+    if wide is None or not multiplies_codes(op, g) or filter.shape[3] != input.shape[3]:
         return op
-    return _with(op, input=wide, filter=_widened(filter, 3, wide.shape[3]))
+    return with_inputs(op, input=wide, filter=_widened(filter, 3, wide.shape[3]))
 
 
-def _multiplies_codes(op: View, g: Graph) -> bool:
+def multiplies_codes(op: View, g: Graph) -> bool:
     """Whether ONNX Runtime's kernels for the CPU multiply codes by constant signed ones."""
     filter, bias = op["filter"], op.get("bias")
     return (
@@ -87,7 +87,7 @@ def _of_outputs(op: View, wide: TensorView) -> View:
     count = wide.shape[3]
     bias = op.get("bias")
     filter = _widened(op["filter"], 0, count)
-    wider = _with(op, filter=filter, bias=None if bias is None else _widened(bias, 0, count))
+    wider = with_inputs(op, filter=filter, bias=None if bias is None else _widened(bias, 0, count))
     return replace(wider, outputs=(wide,))
 
 
@@ -96,13 +96,13 @@ def _of_channels(op: View, input: TensorView) -> View:
     count, bias = input.shape[3], op.get("bias")
     output = replace(op.output, index=~op.output.index, shape=(*op.output.shape[:3], count))
     filter = _widened(op["filter"], 3, count)
-    wider = _with(
+    wider = with_inputs(
         op, input=input, filter=filter, bias=None if bias is None else _widened(bias, 0, count)
     )
     return replace(wider, outputs=(output,))
 
 
-def _with(op: View, **inputs: TensorView | None) -> View:
+def with_inputs(op: View, **inputs: TensorView | None) -> View:
     """`op` with other inputs under some of its names."""
     given = zip(op.names, op.inputs, strict=False)
     return replace(op, inputs=tuple(inputs.get(name, tensor) for name, tensor in given))
