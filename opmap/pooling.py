@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
@@ -21,7 +22,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.values.semantics import within_reach
+from tflite_ort.schema.values.semantics import quantized_range, within_reach
 from tflite_ort.schema.values.sizes import is_known, may_differ
 
 # The types that MaxPool takes. Other codes are pooled as real numbers, in the same order.
@@ -68,15 +69,33 @@ def max_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     domain = moved if input.type in _POOLED_AS_STORED else Domain.REAL
     if domain is Domain.REAL and not input.is_quantized:
         raise Untranslatable(f"{input.type.name} input without a scale")
-    x = g.read(input, layout=Layout.FIRST, domain=domain)
+    source, pads = _before_lowest(op, g)
+    x = g.read(source, layout=Layout.FIRST, domain=domain)
     before = origin(x)
     if input.type is TensorType.FLOAT32 and before is not None and before.op_type == "Pad":
         # ONNX Runtime would fuse both to one node, whose padding is the lowest number, not 0.
         x = g.apart(x)
-    pooled = g.op("MaxPool", _with_whole(op, g, x), **_windows(op))
+    pooled = g.op("MaxPool", _with_whole(op, g, x), **(_windows(op) | pads))
     if domain is Domain.REAL:
         pooled = g.quantize(pooled, input)
     g.write(op.output, pooled, layout=Layout.FIRST, domain=moved, activation=activation)
+
+
+def _before_lowest(
+    op: OperatorView[Pool2DOptions], g: Graph
+) -> tuple[TensorView, Mapping[str, Sequence[int]]]:
+    """The input before a PAD by the lowest code, and the attributes by which MaxPool pads so."""
+    input, options = op["input"], op.options
+    padded = g.padded(input) if input.is_quantized else None
+    if padded is None or options.padding != Padding.VALID or not is_known(*input.shape[1:3]):
+        return input, {}
+    source, (batch, rows, columns, channels) = padded
+    kernel = (options.filter_height, options.filter_width)
+    reach = all(max(pair) < size for pair, size in zip((rows, columns), kernel, strict=True))
+    lowest = quantized_range(input.type)[0] == input.zero
+    if not (reach and lowest) or any((*batch, *channels)) or input.type not in _POOLED_AS_STORED:
+        return input, {}
+    return source, {"pads": [rows[0], columns[0], rows[1], columns[1]]}
 
 
 @translator(Op.L2_POOL_2D, versions=(1, 1))

@@ -11,10 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Case, T, assert_close, check, ours
+from tests.one_op import Case, Node, T, assert_close, check, graph_model, ours
 from tests.ops.operands import extremes, optimized_nodes
+from tests.optimised import optimised_nodes
 from tests.oracle import litert
-from tflite_ort.schema import ActivationFunctionType, Op, Padding, Pool2DOptions, TensorType
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    Op,
+    Padding,
+    PadOptions,
+    Pool2DOptions,
+    TensorType,
+)
 from tflite_ort.schema.values.semantics import conv_output_size
 
 SAME, VALID = Padding.SAME, Padding.VALID
@@ -132,6 +140,44 @@ def test_average_becomes_one_integer_node(
 def test_maximum_is_taken_of_codes(tmp_path: Path) -> None:
     nodes = optimized_nodes(pool(Op.MAX_POOL_2D, TensorType.UINT8).model(), tmp_path / "o.onnx")
     assert set(nodes) <= {"NhwcMaxPool", "MaxPool", "Transpose"}
+
+
+PADDED = {
+    "around": (((0, 0), (1, 1), (1, 1), (0, 0)), VALID, True),
+    "before": (((0, 0), (2, 0), (1, 0), (0, 0)), VALID, True),
+    "as large as a window": (((0, 0), (3, 0), (0, 3), (0, 0)), VALID, False),
+    "channels": (((0, 0), (1, 1), (1, 1), (1, 0)), VALID, False),
+    "twice": (((0, 0), (1, 1), (1, 1), (0, 0)), SAME, False),
+}
+
+
+@pytest.mark.parametrize("name", PADDED)
+@pytest.mark.parametrize("low", [True, False], ids=["lowest", "zeros"])
+@pytest.mark.parametrize("type", [TensorType.UINT8, TensorType.INT8])
+def test_maximum_of_codes_between_zeros(name: str, low: bool, type: TensorType) -> None:
+    """A PAD by the lowest code is no node."""
+    edges, padding, fits = PADDED[name]
+    zero = (0 if type is TensorType.UINT8 else -128) + (0 if low else 70)
+    code: dict[str, Any] = {"type": type, "scale": 0.1, "zero_point": zero}
+    image = (2, 8, 9, 4)
+    padded = tuple(size + sum(pair) for size, pair in zip(image, edges, strict=True))
+    rows, columns = (conv_output_size(padding, size, 3, 2) for size in padded[1:3])
+    tensors = {
+        "x": T(image, **code),
+        "edges": T.constant(np.int32(edges)),
+        "padded": T(padded, **code),
+        "y": T((2, rows, columns, padded[3]), **code),
+    }
+    window = Pool2DOptions(padding=padding, stride_h=2, stride_w=2, filter_height=3, filter_width=3)
+    nodes = [
+        Node(Op.PAD, ["x", "edges"], ["padded"], PadOptions()),
+        Node(Op.MAX_POOL_2D, ["padded"], ["y"], window),
+    ]
+    model = graph_model(tensors, nodes, ["y"])
+    assert optimised_nodes(model)["Pad"] == (0 if low and fits else 1)
+    codes = np.random.default_rng(0).integers(0, 256, image).astype(np.uint8)
+    x = codes.view(np.int8) if type is TensorType.INT8 else codes
+    np.testing.assert_array_equal(ours(model, [x])[0][0], litert(model, [x])[0])
 
 
 @given(st.data())
