@@ -33,7 +33,7 @@ _SLICES = (Op.SLICE, Op.STRIDED_SLICE)
 # So many operators in a row are looked through.
 _REACH = 8
 # Of an image; more numbers take too long to follow.
-_MOST_NUMBERS = 1 << 20
+_MOST_NUMBERS = 1 << 18
 # More of them for each cell take longer than what they save.
 _MOST_PRODUCTS = 10_000
 
@@ -113,7 +113,7 @@ def _picked(g: Graph, tensor: TensorView, outputs: int) -> PickedChannels | None
         chain.append(op)
         source = given
     shapes = source.shape, tensor.shape
-    if not chain or source.is_variable or not g.has(source):
+    if not chain or source.is_variable or not (g.has(source) and _coded_alike(source, tensor)):
         return None
     if not all(len(shape) == 4 and is_known(*shape) for shape in shapes):
         return None
@@ -123,6 +123,12 @@ def _picked(g: Graph, tensor: TensorView, outputs: int) -> PickedChannels | None
         return None
     channels = _channels(chain[::-1], source.shape)
     return None if channels is None else PickedChannels(source, channels)
+
+
+def _coded_alike(a: TensorView, b: TensorView) -> bool:
+    """Whether the codes of both mean the same numbers: operators that move them do not look."""
+    quantization = a.quantization
+    return a.type is b.type and quantization is not None and quantization.equals(b.quantization)
 
 
 def _channels(chain: Sequence[View], shape: Shape) -> npt.NDArray[np.intp] | None:

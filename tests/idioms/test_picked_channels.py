@@ -46,6 +46,7 @@ def half_units(
     strided: bool = False,
     window: int = 1,
     seen: bool = False,
+    read_as: float | None = None,
 ) -> bytes:
     """Channels are shuffled; one half is quantised anew, the other convolved, both are joined.
 
@@ -53,11 +54,15 @@ def half_units(
         planes: the shuffle is on [N, C, H, W].
         strided: STRIDED_SLICE in place of SLICE.
         seen: the shuffled channels are an output too.
+        read_as: another scale of the shuffled channels.
     """
     half = channels // 2
     code: dict[str, Any] = {"type": type, "scale": scales[0], "zero_point": zeros[0]}
     joined = {**code, "scale": scales[1], "zero_point": zeros[1]}
     tensors, nodes = shuffle(channels, groups, code, planes=planes)
+    if read_as is not None:
+        code["scale"] = read_as
+        tensors["shuffled"] = T((*CELLS, channels), **code)
     tensors |= layer(half, window, type)
     tensors |= {name: T((*CELLS, half), **code) for name in ("first", "second")}
     tensors |= {name: T((*CELLS, half), **joined) for name in ("kept", "made")}
@@ -178,10 +183,10 @@ def test_nothing_is_moved(name: str) -> None:
 @signed
 @pytest.mark.parametrize(
     "more",
-    [{"channels": 240}, {"window": 3}, {"groups": 1}],
-    ids=["many channels", "windows", "in order"],
+    [{"channels": 240}, {"window": 3}, {"groups": 1}, {"read_as": 0.07}],
+    ids=["many channels", "windows", "in order", "another scale"],
 )
-def test_channels_that_are_moved(monkeypatch: pytest.MonkeyPatch, more: dict[str, int]) -> None:
+def test_channels_that_are_moved(monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]) -> None:
     model, codes = half_units(**more), every_code(more.get("channels", 16), TensorType.INT8)
     nodes = optimised_nodes(model)
     assert nodes["Slice"] or nodes["Split"]  # which ONNX Runtime makes of two Slices
