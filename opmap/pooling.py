@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
@@ -81,9 +80,7 @@ def max_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     g.write(op.output, pooled, layout=Layout.FIRST, domain=moved, activation=activation)
 
 
-def _before_lowest(
-    op: OperatorView[Pool2DOptions], g: Graph
-) -> tuple[TensorView, Mapping[str, Sequence[int]]]:
+def _before_lowest(op: OperatorView[Pool2DOptions], g: Graph) -> tuple[TensorView, dict[str, Any]]:
     """The input before a PAD by the lowest code, and the attributes by which MaxPool pads so."""
     input, options = op["input"], op.options
     padded = g.padded(input) if input.is_quantized else None

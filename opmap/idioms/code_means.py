@@ -56,10 +56,12 @@ def pooled_codes(
     last ones of `layout`, or one node would not give all codes."""
     if not g.target.cpu_kernels or output.type not in (TensorType.INT8, TensorType.UINT8):
         return None
+    if not is_known(*input.shape):
+        return None
     shape = layout.shape(input.shape)
     summed = {layout.axis(axis, input.rank) for axis in axes}
     order = sorted((axis for axis, size in enumerate(shape) if size != 1), key=summed.__contains__)
-    if not is_known(*shape) or order != sorted(order):
+    if order != sorted(order):
         return None
     cells = prod(shape[axis] for axis in summed)
     found = _reading(_sums(input, output, cells, cells if mean else 1))
