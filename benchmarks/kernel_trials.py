@@ -436,7 +436,7 @@ UNTRIED = frozenset(
         *("Shrink", "Sinh", "Softmax"),
         *("GRU", "LSTM", "RNN", "If", "Loop", "Scan"),
         *("ConstantOfShape", "DepthToSpace", "ScatterND", "Shape", "Size", "SpaceToDepth"),
-        *("Split", "TensorScatter", "Unique"),
+        *("Flatten", "Split", "TensorScatter", "Unique"),
         # Of floats, or of codes that tests of operators compare one by one.
         *("Attention", "DynamicQuantizeLinear", "GroupNormalization", "QLinearConv"),
         *("RotaryEmbedding", "CastLike"),
