@@ -26,6 +26,7 @@ from tflite_ort.fallback_kernels.idioms.operands import (
     scale,
     zero_point,
 )
+from tflite_ort.fallback_kernels.idioms.parts import in_parts
 from tflite_ort.fallback_kernels.idioms.quantized_arithmetic import (
     quantized_product,
     quantized_quotient,
@@ -75,6 +76,7 @@ class Binary:
         quantized: the operation on quantised codes of `quantized_types`; its results are less the
             zero point of the output, and not clipped. int16 without quantisation is plain.
         fused: the options carry a fused activation.
+        whole: `plain` looks at the shapes of its operands, and is not computed in parts.
     """
 
     op: Op
@@ -84,6 +86,7 @@ class Binary:
     quantized: Quantized | None = None
     quantized_types: frozenset[TensorType] = frozenset()
     fused: bool = False
+    whole: bool = False
 
     def run(self, op: View, inputs: Inputs, state: State) -> Outputs:
         """The kernel of this row: one output in the type of both operands, which broadcast."""
@@ -98,12 +101,24 @@ class Binary:
         if output.type is TensorType.INT16 and not output.is_quantized:
             coded = False
         if coded and self.quantized is not None:
-            codes = self.quantized(op, a, b) + zero_point(op, output)
-            return (clamped_codes(op, codes, activation),)
+            codes = partial(self._codes, op, self.quantized, activation)
+            return (in_parts(codes, a, b, dtype=output.dtype),)
         if output.type not in self.types:
             raise refusal(op)
         with np.errstate(all="ignore"):
-            return (clamped(np.asarray(self.plain(a, b), output.dtype), activation),)
+            if self.whole:
+                return (np.asarray(self.plain(a, b), output.dtype),)
+            plain = partial(self._numbers, activation)
+            return (in_parts(plain, a, b, dtype=output.dtype),)
+
+    def _numbers(self, activation: ActivationFunctionType, a: Array, b: Array) -> Array:
+        return clamped(np.asarray(self.plain(a, b), a.dtype), activation)
+
+    @staticmethod
+    def _codes(
+        op: View, arithmetic: Quantized, activation: ActivationFunctionType, a: Array, b: Array
+    ) -> Array:
+        return clamped_codes(op, arithmetic(op, a, b) + zero_point(op, op.output), activation)
 
 
 def _divide(a: Array, b: Array) -> Array:
@@ -152,6 +167,10 @@ def _power(a: Array, b: Array) -> Array:
         raise KernelError("POW does not support a negative exponent for int32")
     if b.size == 1 and b.shape != a.shape:
         return np.asarray(np.power(a, b))
+    return in_parts(_power_of_integers, a, b, dtype=a.dtype)
+
+
+def _power_of_integers(a: Array, b: Array) -> Array:
     bounds, real = np.iinfo(a.dtype), np.power(a.astype(np.float64), b)
     held = (real >= bounds.min) & (real <= bounds.max)
     return np.where(held, real, bounds.min).astype(a.dtype)
@@ -243,8 +262,8 @@ BINARY = (
         _floor_modulo,
         _FLOAT32 | _INTEGERS | {TensorType.INT16, TensorType.INT8},
     ),
-    Binary(Op.ATAN2, (1, 1), _angle, FLOATS | {TensorType.FLOAT64}),
-    Binary(Op.POW, (1, 1), _power, _FLOAT32 | {TensorType.INT32}),
+    Binary(Op.ATAN2, (1, 1), _angle, FLOATS | {TensorType.FLOAT64}, whole=True),
+    Binary(Op.POW, (1, 1), _power, _FLOAT32 | {TensorType.INT32}, whole=True),
     # The codes are compared directly, as if the scales were equal.
     Binary(Op.MAXIMUM, (1, 4), _maximum, _ORDERED),
     Binary(Op.MINIMUM, (1, 4), _minimum, _ORDERED),

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.idioms.operands import refusal, scale
+from tflite_ort.fallback_kernels.idioms.parts import in_parts
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     FakeQuantOptions,
@@ -28,7 +29,6 @@ View = OperatorView[Any]
 _T = TensorType
 _FLOATS = frozenset({_T.FLOAT32, _T.FLOAT64, _T.FLOAT16, _T.BFLOAT16})
 _SMALL = frozenset(PACKED_BITS)
-_AT_A_TIME = 1 << 16  # numbers that are cast, which stay in the processor's cache
 _REQUANTIZED = {
     _T.UINT8: (_T.UINT8, _T.INT8, _T.INT16),
     _T.INT8: (_T.UINT8, _T.INT8, _T.INT16),
@@ -133,22 +133,21 @@ def cast(op: View, inputs: Inputs, state: State) -> Outputs:
 
 
 def _truncated(x: Array, target: TensorView) -> Array:
-    """Integers of floats, some at a time, so that what is between stays small."""
+    """Integers of floats, or within the range of a small type."""
     bounds = np.iinfo(target.dtype)
     low, high = bounds.min, bounds.max
     if target.type in _SMALL:
         low, high = quantized_range(target.type)
-    result = np.empty(x.shape, target.dtype)
-    numbers, integers = x.reshape(-1), result.reshape(-1)
-    for start in range(0, x.size, _AT_A_TIME):
-        part = slice(start, start + _AT_A_TIME)
-        wide = numbers[part].astype(np.float64)
+
+    def held(numbers: Array) -> Array:
+        wide = numbers.astype(np.float64)
         below, inside = wide < low, wide < float(high) + 1
-        held = np.where(inside & ~below, wide, 0).astype(target.dtype)
-        held[below] = low
-        held[~inside] = high
-        integers[part] = held
-    return result
+        integers = np.where(inside & ~below, wide, 0).astype(target.dtype)
+        integers[below] = low
+        integers[~inside] = high
+        return integers
+
+    return in_parts(held, x, dtype=target.dtype)
 
 
 @kernel(Op.DENSIFY, versions=(1, 1))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tflite_ort.opmap.elementwise import refusal
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.indices import failing, matched
+from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.values.semantics import quantized_range
@@ -169,6 +170,7 @@ def where(op: View, g: Graph, layout: Layout, condition: ir.Value | None = None)
     values = [g.read(t, layout=layout, domain=Domain.STORED, rank=rank) for t in (x, y)]
     carrier = _CARRIERS.get(x.type)
     if carrier is not None:
+        leave_many_to_numpy(g, output.shape, f"values of {x.type.name}")
         values = [g.cast(value, carrier) for value in values]
     result = g.op("Where", condition, *values)
     if carrier is not None:

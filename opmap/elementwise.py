@@ -21,8 +21,13 @@ from tflite_ort.opmap.idioms.angles import atan2
 from tflite_ort.opmap.idioms.bits import right_shift
 from tflite_ort.opmap.idioms.by_code import by_tabulated_code
 from tflite_ort.opmap.idioms.division import floor_modulo, floor_quotient, quotient
-from tflite_ort.opmap.idioms.exact_arithmetic import exact_codes, takes_exact_codes
+from tflite_ort.opmap.idioms.exact_arithmetic import (
+    difference_of_bytes,
+    exact_codes,
+    takes_exact_codes,
+)
 from tflite_ort.opmap.idioms.indices import failing, matched
+from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.registry import translator
 from tflite_ort.records import record
@@ -127,25 +132,6 @@ def _are_equals(a: TensorView, b: TensorView, layout: Layout) -> bool:
     return layout is Layout.LAST and a.rank in (2, 3) and not may_differ(a.shape, b.shape)
 
 
-def difference_of_bytes(op: View, g: Graph) -> None:
-    """Floor(a - b + 1/2) in units of the output's scale: XNNPACK rounds halves up.
-
-    It loses no fused integer operator, since ONNX Runtime has none for Sub. Halves are common:
-    models centre images by subtracting half a code.
-    """
-    a, b, output = op["input1"], op["input2"], op.output
-    assert output.quantization is not None
-    unit, layout = output.quantization.scalar_scale, g.layout(a, b)
-    scales = [t.quantization.scalar_scale for t in (a, b) if t.quantization is not None]
-    first, second = (
-        g.read_steps(t, scale / unit, layout=layout, rank=output.rank)
-        for t, scale in zip((a, b), scales, strict=True)
-    )
-    codes = g.quantize_units(g.op("Sub", first, second), output)
-    activation = op.options.fused_activation_function
-    g.write(output, codes, layout=layout, domain=Domain.STORED, activation=activation)
-
-
 def one_node(op_type: str) -> Emit:
     """An `Emit` of one node on both operands."""
 
@@ -197,6 +183,8 @@ def _integer_power(g: Graph, a: ir.Value, b: ir.Value, bits: int) -> ir.Value:
 
 
 def _squared_difference(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+    if op.output.is_quantized:
+        leave_many_to_numpy(g, op.output.shape, "codes")
     difference = g.op("Sub", a, b)
     return g.op("Mul", difference, difference)
 

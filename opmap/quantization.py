@@ -13,6 +13,7 @@ from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.graph.constants import carried, carried_type
 from tflite_ort.opmap.idioms.by_code import by_code, every_code
 from tflite_ort.opmap.idioms.fixed_point import centred_codes, rescaled
+from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.idioms.picked_channels import requantized_source
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -27,7 +28,6 @@ from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier, rescal
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.semantics import fake_quant_range, quantized_range
-from tflite_ort.schema.values.sizes import known_product
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -46,8 +46,6 @@ _TO_FLOAT32 = frozenset({*PACKED_BITS, _T.COMPLEX64})
 _UNITS = (1.0, 1 - 2.0**-22, 1 - 2.0**-20, 1 - 2.0**-18)
 # Below this a 16-bit code less its zero point, rescaled, has 32 bits with some to spare.
 _FITS = 2.0**13
-# Floats that become integers are clipped by nodes that hold four arrays of them at a time.
-_MOST_SATURATED = 1 << 23
 
 
 def refusal(op: View) -> Untranslatable:
@@ -234,8 +232,7 @@ def cast(op: View, g: Graph) -> None:
     if is_complex(input):
         value = g.op("Gather", value, g.ints(0), axis=-1)
     if input.type in _FLOATS and output.type in _INTEGERS - {_T.BOOL}:
-        if g.target.fallback and known_product(input.shape) > _MOST_SATURATED:
-            raise Untranslatable("numpy needs less memory for many floats that become integers")
+        leave_many_to_numpy(g, input.shape, "floats that become integers")
         value = _saturated(g, value, input, output)
     elif input.type is not output.type:
         value = g.cast(value, output.dtype)

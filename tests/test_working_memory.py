@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +14,18 @@ from tests.one_op import Node, T, one_op_model
 from tests.samples import sample, types
 from tests.subgraph_models import Sub, model_of
 from tflite_ort import AllocationError, Interpreter
+from tflite_ort.fallback_kernels.idioms.parts import in_parts
 from tflite_ort.records import replace
 from tflite_ort.schema import (
+    AddOptions,
     CastOptions,
     ConcatenationOptions,
+    DivOptions,
+    MulOptions,
     Op,
     ReducerOptions,
     ResizeBilinearOptions,
+    SubOptions,
     TensorType,
     read_model,
     write_model,
@@ -36,7 +42,7 @@ from tflite_ort import Interpreter
 interpreter = Interpreter(model_path=sys.argv[1])
 interpreter.allocate_tensors()
 for detail in interpreter.get_input_details():
-    drawn = np.random.default_rng(1).integers(0, 99, detail["shape"])
+    drawn = np.random.default_rng(1).integers(1, 99, detail["shape"])
     interpreter.set_tensor(detail["index"], drawn.astype(detail["dtype"]))
 start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 interpreter.invoke()
@@ -68,9 +74,28 @@ def _steps(*values: int) -> T:
     return T.constant(np.array(values, np.int32))
 
 
-INT16, INT32 = TensorType.INT16, TensorType.INT32
+INT8, INT16, INT32 = TensorType.INT8, TensorType.INT16, TensorType.INT32
 PADDING = T.constant(np.array(1, np.int16))
+
+
+def _outer(op: Op, type: TensorType, columns: int, options: Any = None) -> bytes:
+    """A column of 2^18 numbers and a row, which broadcast."""
+    shapes, scale = ((1 << 18, 1), (1, columns), (1 << 18, columns)), 0.1
+    if type is INT32 or op in (Op.FLOOR_DIV, Op.RIGHT_SHIFT):
+        scale = None
+    first, second, result = (T(shape, type, scale) for shape in shapes)
+    return one_op_model(op, [first, second], [result], options)
+
+
 MODELS = {
+    "ADD of 16-bit codes": _outer(Op.ADD, INT16, 64, AddOptions()),
+    "SUB of 16-bit codes": _outer(Op.SUB, INT16, 64, SubOptions()),
+    "MUL of 16-bit codes": _outer(Op.MUL, INT16, 64, MulOptions()),
+    "SQUARED_DIFFERENCE of 8-bit codes": _outer(Op.SQUARED_DIFFERENCE, INT8, 64),
+    "FLOOR_DIV of bytes": _outer(Op.FLOOR_DIV, INT8, 64),
+    "RIGHT_SHIFT": _outer(Op.RIGHT_SHIFT, INT16, 64),
+    "DIV of integers": _outer(Op.DIV, INT32, 40, DivOptions()),
+    "POW of integers": _outer(Op.POW, INT32, 40),
     # One element has no neighbours, whatever its dilation is.
     "DILATE of ones": one_op_model(
         Op.DILATE,
@@ -115,6 +140,14 @@ def test_it_is_bounded(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", PEAK, str(file)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=60)
     assert int(done.stdout) < 128 << 10
+
+
+@pytest.mark.parametrize("shapes", [((300, 1, 1, 5), (7, 70, 1)), ((1 << 17,), ()), ((0, 3), (3,))])
+def test_parts_make_up_the_whole(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    first, second = (np.random.default_rng(0).integers(-9, 9, shape) for shape in shapes)
+    parts = in_parts(np.subtract, first, second, dtype=np.int16)
+    assert parts.dtype == np.int16
+    np.testing.assert_array_equal(parts, first - second)
 
 
 @pytest.mark.parametrize("type", [INT32, TensorType.FLOAT32], ids=lambda type: type.name)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
@@ -107,6 +108,7 @@ def right_shift(op: OperatorView[Any], g: Graph, x: ir.Value, amount: ir.Value) 
     Negative numbers are inverted before and after it. The amount is clipped to the range from 0 to
     the number of bits less one.
     """
+    leave_many_to_numpy(g, op.output.shape, "shifted numbers")
     dtype = op.output.dtype
     signed = dtype.kind == "i"
     wide = ir.DataType.INT32 if signed else ir.DataType.UINT32

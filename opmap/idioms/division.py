@@ -8,6 +8,7 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.indices import failing
+from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.schema import OperatorView, TensorType, Untranslatable
 
 View = OperatorView[Any]
@@ -21,6 +22,7 @@ def quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
         return g.op("Div", a, b)
     if op.output.type is not _T.INT32:
         return g.op("Div", a, _real_divisor(op, g, b))
+    leave_many_to_numpy(g, op.output.shape, "quotients")
     result = g.op("Div", g.cast(a, ir.DataType.INT64), _divisor(op, g, b))
     known = op["input2"].data
     if known is None or np.any(known == -1):
@@ -30,6 +32,7 @@ def quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 
 def floor_quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """Floor(Div) in double, as in TFLite: a float32 quotient could round up to an integer."""
+    leave_many_to_numpy(g, op.output.shape, "quotients")
     if op.output.type is not _T.FLOAT32:
         b = _divisor(op, g, b)
     first, second = (g.cast(value, ir.DataType.DOUBLE) for value in (a, b))
@@ -68,6 +71,7 @@ def floor_modulo(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     Mod of integers has it. Mod of floats has the sign of the dividend, as in C, so the divisor is
     added where the signs differ.
     """
+    leave_many_to_numpy(g, op.output.shape, "remainders")
     if op.output.type is not _T.FLOAT32:
         divisor, one = _divisor(op, g, b), g.ints(1)
         # The lowest integer divided by -1 would end the process.

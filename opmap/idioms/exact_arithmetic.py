@@ -1,4 +1,7 @@
-"""ADD, SUB and MUL of 16-bit codes in TFLite's fixed point, in float64 that holds it exactly."""
+"""ADD, SUB and MUL of 16-bit codes in TFLite's fixed point, in float64 that holds it exactly.
+
+SUB of 8-bit codes, which XNNPACK rounds in another way, is in float32.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred
 from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, rescaled
+from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.arithmetic.fixed_point import power_of_two_shifts, shifts_refusal
 
@@ -34,12 +38,32 @@ def takes_exact_codes(op: View, g: Graph) -> bool:
 
 def exact_codes(op: View, g: Graph) -> None:
     """Write the output of ADD, SUB or MUL as TFLite rounds it."""
+    leave_many_to_numpy(g, op.output.shape, "16-bit codes")
     a, b = op.present_inputs()
     layout = g.layout(a, b)
     x, y = (_codes(g, tensor, layout, op.output.rank) for tensor in (a, b))
     result = _product(op, g, x, y) if op.op is Op.MUL else _sum(op, g, x, y)
     codes = clipped_codes(g, result, op.output, op.options.fused_activation_function)
     g.write(op.output, codes, layout=layout, domain=Domain.STORED)
+
+
+def difference_of_bytes(op: View, g: Graph) -> None:
+    """Floor(a - b + 1/2) in units of the output's scale: XNNPACK rounds halves up.
+
+    It loses no fused integer operator, since ONNX Runtime has none for Sub. Halves are common:
+    models centre images by subtracting half a code.
+    """
+    a, b, output = op["input1"], op["input2"], op.output
+    assert output.quantization is not None
+    unit, layout = output.quantization.scalar_scale, g.layout(a, b)
+    scales = [t.quantization.scalar_scale for t in (a, b) if t.quantization is not None]
+    first, second = (
+        g.read_steps(t, scale / unit, layout=layout, rank=output.rank)
+        for t, scale in zip((a, b), scales, strict=True)
+    )
+    codes = g.quantize_units(g.op("Sub", first, second), output)
+    activation = op.options.fused_activation_function
+    g.write(output, codes, layout=layout, domain=Domain.STORED, activation=activation)
 
 
 def _codes(g: Graph, tensor: TensorView, layout: Layout, rank: int) -> ir.Value:
