@@ -67,6 +67,8 @@ def quantize(op: View, g: Graph) -> None:
         raise refusal(op)
     if not output.is_quantized or (input.type, output.type) == (_T.INT16, _T.UINT8):
         raise refusal(op)
+    if output.quantization is not None and output.quantization.per_channel:
+        raise Untranslatable("codes of several scales are not made")
     layout = g.layout(input)
     if _carried_alike(input, output):
         codes = g.read(input, layout=layout, domain=Domain.STORED)

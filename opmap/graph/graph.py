@@ -227,7 +227,8 @@ class Graph(NotedNodes):
         """Give the outputs of a refused operator values, so that later operators can be tried."""
         for tensor in tensors:
             value = ir.Value(self._unique(f"{self._label}/refused"))
-            self._record(tensor, self.form(tensor, Layout.LAST, Domain.FILE), value)
+            for domain in (Domain.FILE, self.target.boundary):
+                self._record(tensor, self.form(tensor, Layout.LAST, domain), value)
 
     @contextmanager
     def at(self, op: OperatorView[Any], group: Sequence[OperatorView[Any]] = ()) -> Iterator[None]:

@@ -280,3 +280,13 @@ def test_types_not_implemented_are_named(op: Op, source: TensorType, target: Ten
     model = one_op_model(op, [tensor((2,), source)], [tensor((2,), target)])
     with pytest.raises(KernelError, match=f"{source.name} to {target.name}"):
         ours(model, [np.ones(2, NUMPY_DTYPE[source])])
+
+
+def test_codes_of_several_scales_are_made_by_numpy() -> None:
+    """The graph in which operators were tried could not end in such codes, and failed."""
+    scales = (0.1, 0.2, 0.3, 0.4)
+    content = one_op_model(Op.QUANTIZE, [T((4, 2))], [T((4, 2), INT8, scales)], version=2)
+    drawn = np.random.default_rng(0).uniform(-9, 9, (4, 2)).astype(np.float32)
+    ((codes_made,), places), (expected,) = ours(content, [drawn]), litert(content, [drawn])
+    np.testing.assert_array_equal(codes_made, expected)
+    assert places == {"numpy"}
