@@ -66,6 +66,17 @@ def known_values(tensor: TensorView | None, what: str) -> Array:
     return tensor.data
 
 
+def _check_scales(tensor: TensorView, least_axis: int) -> None:
+    """Refuses a batch of a tensor in whose form the scales would stand for something else.
+
+    Args:
+        least_axis: the axes from here on are those of the form too.
+    """
+    found = tensor.quantization
+    if found is not None and found.per_channel and found.axis < least_axis:
+        raise Unbatchable(f"the scales of {tensor.name!r} go along an axis that the batch moves")
+
+
 class BatchedGraph(PlainGraph):
     """A subgraph for a batch, built operator by operator from the subgraph for one sample.
 
@@ -187,6 +198,7 @@ class BatchedGraph(PlainGraph):
         """A tensor that is the same for all samples, once for each."""
         if not is_known(*tensor.shape) or not tensor.ranked:
             raise Unbatchable(f"the size of {tensor.name!r} depends on data")
+        _check_scales(tensor, least_axis=tensor.rank)
         source, dims = self.same(tensor), self.dims(tensor.shape)
         out = self.temporary(tensor, self.stacked_shape(tensor.shape), "spread")
         self.emit(Op.BROADCAST_TO, [source, dims], [out])
@@ -234,11 +246,13 @@ class BatchedGraph(PlainGraph):
 
     def _own_rows(self, tensor: TensorView) -> int:
         sizes = self.rows_shape(tensor.shape)
+        _check_scales(tensor, least_axis=1)
         own = leads(tensor) and not tensor.is_constant
         return self._own(tensor, sizes) if own else self.temporary(tensor, sizes, "rows")
 
     def _own_stacked(self, tensor: TensorView) -> int:
         sizes = self.stacked_shape(tensor.shape)
+        _check_scales(tensor, least_axis=tensor.rank)
         own = not leads(tensor) and not tensor.is_constant
         return self._own(tensor, sizes) if own else self.temporary(tensor, sizes, "stacked")
 
