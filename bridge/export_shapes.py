@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tflite_ort.batch import batch_shape, checked_batch
+from tflite_ort.batching.samples import has_one_sample
 from tflite_ort.batching.transformation import batched
 from tflite_ort.records import record
 from tflite_ort.schema import ExportError, Model, Tensor
@@ -123,12 +124,9 @@ def _by_index(model: Model, shapes: Given, sizes: _Sizes) -> dict[int, Shape]:
 
 def _makes_batch(model: Model, index: int, shape: Shape) -> bool:
     """Whether `shape` puts another number of samples in the place of the file's one."""
-    tensor = model.subgraphs[0].tensors[index]
-    if tensor.shape[:1] != (1,) or len(shape) != len(tensor.shape):
+    if len(shape) != len(model.subgraphs[0].tensors[index].shape):
         return False
-    if is_known(shape[0]) and shape[0] < 2:
-        return False
-    return not tensor.shape_signature or tensor.shape_signature[0] != -1
+    return has_one_sample(model, 0, index) and not (is_known(shape[0]) and shape[0] < 2)
 
 
 def _unnamed(size: Any) -> bool:

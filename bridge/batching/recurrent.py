@@ -6,13 +6,11 @@ from typing import Any
 
 from tflite_ort.batching.graph import BatchedGraph
 from tflite_ort.batching.registry import rule
+from tflite_ort.batching.samples import SEQUENCES
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Unbatchable
 from tflite_ort.schema.values.sizes import may_differ
 
 View = OperatorView[Any]
-
-# The inputs that are sequences, besides the first.
-_SEQUENCES = frozenset({"aux_input"})
 
 
 def _places(op: View, g: BatchedGraph, sequence: dict[int, int]) -> list[int | None]:
@@ -29,8 +27,7 @@ def _places(op: View, g: BatchedGraph, sequence: dict[int, int]) -> list[int | N
 
 
 def _sequences(op: View) -> list[TensorView]:
-    found = [op.inputs[0]]
-    found += [op.get(name) for name in _SEQUENCES if name in op.names]
+    found = (op.get(name) for name in op.names if name in SEQUENCES)
     return [tensor for tensor in found if tensor is not None]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from tflite_ort.batching.graph import BatchedGraph, batch_shape
 from tflite_ort.batching.parts import Parts
 from tflite_ort.batching.registry import RULES
+from tflite_ort.batching.samples import has_one_sample
 from tflite_ort.records import field, record
 from tflite_ort.schema import (
     BatchWarning,
@@ -58,15 +59,11 @@ def warn_of_regrouping(
 
 
 def batch_of_resize(model: Model, subgraph: int, shapes: Mapping[int, Shape]) -> dict[int, Shape]:
-    """The shapes of one sample, if `shapes` put several in the place of one; empty if not.
-
-    A first size that the file leaves open may be anything.
-    """
+    """The shapes of one sample, if `shapes` put several in the place of one; empty if not."""
     graph, samples, sizes = model.subgraphs[subgraph], dict(shapes), list[int]()
     for index, shape in shapes.items():
         tensor = graph.tensors[index]
-        is_open = bool(tensor.shape_signature) and (tensor.shape_signature or (0,))[0] == -1
-        one = tensor.shape[:1] == (1,) and not is_open
+        one = has_one_sample(model, subgraph, index)
         if one and len(shape) == len(tensor.shape) and shape[0] > 1:
             samples[index] = (1, *shape[1:])
             sizes += [shape[0]] if index in graph.inputs else []
