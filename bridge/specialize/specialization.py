@@ -105,6 +105,7 @@ class _Specializer:
         contents: what the resources hold, as far as it is known by now.
         meter: counts called operators, constants and options.
         calls: the subgraph, after those that call it.
+        runs: its operators run; those of a region only name a function, whatever their types are.
     """
 
     model: FlatModel
@@ -113,6 +114,7 @@ class _Specializer:
     contents: Contents
     meter: Meter
     calls: tuple[int, ...]
+    runs: bool = True
 
     def specialized(
         self,
@@ -185,7 +187,8 @@ class _Specializer:
         is_custom = op.op is Op.CUSTOM
         is_ours = self.kernels.shares(custom_kernel if is_custom else kernel, op)
         if is_ours:  # a user's may take other types
-            check_inputs(op)
+            if self.runs:
+                check_inputs(op)
             op = resources.with_position(_retyped(op, declared))
         if prepare is not None:
             op = _prepared(op, declared, prepare)
@@ -205,7 +208,8 @@ class _Specializer:
         """A subgraph that is called; what it imports is known to be there if it runs `surely`."""
         size = 1 + len(self.model.subgraphs[subgraph].operators)
         self.meter.spend("called_operators", size, f"the call of subgraph {subgraph}")
-        body = replace(self, calls=(*self.calls, subgraph))
+        runs = self.runs and given is not None
+        body = replace(self, calls=(*self.calls, subgraph), runs=runs)
         filled = resources.filled if surely else set(resources.filled)
         return body.specialized({}, given or (), resources.handles, filled)
 

@@ -89,6 +89,15 @@ def test_windows(op: Op, type: TensorType, options: StablehloReduceWindowOptions
     check_invokes(model, feeds, {"ort"}, kernels="default")
 
 
+@pytest.mark.parametrize("type", [_T.FLOAT32, _T.FLOAT64, _T.INT16, _T.BOOL])
+@pytest.mark.parametrize("op", [*TFLITE_FUNCTIONS, Op.LOGICAL_AND, Op.LOGICAL_OR])
+def test_windows_by_functions_that_have_not_their_type(op: Op, type: TensorType) -> None:
+    """The region only names a function: LiteRT never runs it. Such types were refused."""
+    shape = (2, 4, 5)
+    model, feeds = windows_model(shape, type, op, PLAIN), window_feeds(shape, type)
+    check_invokes(model, feeds, kernels="default")
+
+
 @given(
     shape=st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple),
     data=st.data(),
