@@ -71,7 +71,8 @@ def _compared(cpu: Interpreter, other: Interpreter, candidate: Candidate) -> dic
         reasons = (row.reason for row in rows if row.reason)
         return {"problem": next(reasons, "it takes no operator")}
     for seed in range(_SAMPLES):
-        arrays = random_inputs(cpu.get_input_details(), seed, limits=index_limits(cpu._model))
+        details, model = cpu.get_input_details(), cpu._model
+        arrays = random_inputs(details, seed, limits=index_limits(model), budgets=model.budgets)
         results = [_outputs(each, arrays) for each in (cpu, other)]
         if problem := off(cpu, *results):
             return {"problem": problem}

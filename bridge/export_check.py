@@ -145,7 +145,10 @@ def _invoked(
     indices = [int(each["index"]) for each in details]
     small = {index: min(_SMALL, limits.get(index, _SMALL)) for index in indices}
     for draw in range(_DRAWS):
-        arrays = random_inputs(details, seed + draw, limits=small if draw % 2 else limits)
+        below = small if draw % 2 else limits
+        arrays = random_inputs(
+            details, seed + draw, limits=below, budgets=interpreter._model.budgets
+        )
         for index, array in arrays.items():
             interpreter.set_tensor(index, array)
         try:

@@ -19,6 +19,7 @@ from tflite_ort.schema import (
     read_model,
     write_model,
 )
+from tflite_ort.verification.litert import LitertProcess
 
 
 @pytest.mark.parametrize(
@@ -146,3 +147,30 @@ def test_a_bundle_is_not_written_in_another_form(option: str, tmp_path: Path) ->
     assert (result.exit_code, option.split()[0] in result.output) == (2, True)
     assert not (tmp_path / "out").exists()
     assert call("export", bundle, tmp_path / "out").exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["run", "verify", "bench", "export"])
+@pytest.mark.parametrize("shape", [(2**31 - 1,), (2**31 - 1,) * 4])
+def test_inputs_of_gigabytes_are_not_drawn(
+    command: str, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    """`run` took all memory there was, or ended in numpy's error."""
+    path, few = tmp_path / "add.tflite", {"export": [tmp_path / "out.onnx", "--check"]}
+    path.write_bytes(one_op_model(Op.ADD, [T(shape), T(shape)], [T(shape)], AddOptions()))
+    result = call(command, path, *few.get(command, []))
+    assert result.exit_code == 1
+    assert "tensor bytes, more than the limit of 2000000000" in result.output
+    assert len(result.output.strip().splitlines()) == 1
+
+
+def test_litert_is_not_asked_for_what_the_budgets_forbid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its kernels filled gigabytes for minutes, before our interpreter refused the model."""
+    path, size = tmp_path / "fill.tflite", T.constant(np.array([1 << 30], np.int32))
+    value = T.constant(np.float32(1))
+    path.write_bytes(one_op_model(Op.FILL, [size, value], [T((1 << 30,))]))
+    monkeypatch.delattr(LitertProcess, "load")
+    result = call("verify", path)
+    assert result.exit_code == 1
+    assert "FILL_0 asks for 4294967264 tensor bytes" in result.output

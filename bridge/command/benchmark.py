@@ -167,7 +167,8 @@ def _our_interpreter(model: Path, threads: int, settings: Settings) -> Interpret
 def _started(interpreter: AnyInterpreter, settings: Settings) -> list[Array]:
     """The outputs of a first invoke on random inputs, which stay set."""
     details, limits = interpreter.get_input_details(), dict(settings.limits)
-    set_inputs(interpreter, random_inputs(details, settings.seed, limits=limits))
+    budgets = budgets_of(settings.budgets)
+    set_inputs(interpreter, random_inputs(details, settings.seed, limits=limits, budgets=budgets))
     interpreter.invoke()
     return [
         np.asarray(interpreter.get_tensor(out["index"])) for out in interpreter.get_output_details()

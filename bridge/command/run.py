@@ -158,8 +158,9 @@ class _Called:
         """Random values for all inputs, by tensor index."""
         keys = self.interpreter._signatures
         subgraph = 0 if self.signature is None else keys[self.signature].subgraph
-        limits = index_limits(self.interpreter._model, subgraph)
-        return random_inputs(self.inputs, seed, limits=limits)
+        model = self.interpreter._model
+        limits = index_limits(model, subgraph)
+        return random_inputs(self.inputs, seed, limits=limits, budgets=model.budgets)
 
     def run(self, arrays: Mapping[int, Array]) -> list[Output]:
         """The outputs for inputs by tensor index."""

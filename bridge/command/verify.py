@@ -295,7 +295,8 @@ def _given(given: _Files, source: Model, path: Path) -> list[dict[int, Array]]:
     details, files, how = interpreter.get_input_details(), given.files, given.how
     columns = described_inputs(details, interpreter.metadata.inputs)
     refuse_unused_preparation(given.context, how, columns)
-    drawn, folder = random_inputs(details, given.seed, limits=index_limits(source)), Path(files[0])
+    least, folder = index_limits(source), Path(files[0])
+    drawn = random_inputs(details, given.seed, limits=least, budgets=source.budgets)
     if len(files) > 1 or not folder.is_dir():
         return [drawn | read_inputs(files, columns, how, given.tell)]
     images = sorted(path for path in folder.iterdir() if path.suffix.lower() in _IMAGES)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from tflite_ort.schema import Budgets
 
 Array = npt.NDArray[Any]
 # What get_input_details says of one tensor.
@@ -44,13 +47,21 @@ def random_inputs(
     seed: int,
     ranges: Mapping[int, tuple[float, float]] | None = None,
     limits: Mapping[int, int] | None = None,
+    budgets: Budgets | None = None,
 ) -> dict[int, Array]:
     """`random_input` of each, by tensor index; one seed always gives the same values.
 
     Args:
         ranges: of float inputs, by tensor index; [-1, 1) where there is none.
         limits: what integers stay below, by tensor index, such as `index_limits` tells.
+        budgets: of the model; default `Budgets`.
+
+    Raises:
+        BudgetExceeded: all inputs together take more than ``tensor_bytes``. A file of a few bytes
+            may declare any size.
     """
+    sizes = (prod(map(int, each["shape"])) * np.dtype(each["dtype"]).itemsize for each in details)
+    (budgets or Budgets()).check("tensor_bytes", sum(sizes), "a draw of random inputs")
     generator, ranges, limits = np.random.default_rng(seed), ranges or {}, limits or {}
     return {
         index: random_input(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.metadata import Metadata, TensorDescription
-from tflite_ort.schema import Model, TensorError
+from tflite_ort.schema import Budgets, Model, TensorError
 from tflite_ort.verification.extraction import tensor_index
 from tflite_ort.verification.runtimes import Sample
 
@@ -45,14 +45,16 @@ def random_samples(
     metadata: Metadata | None,
     random: Random,
     limits: Mapping[int, int] | None = None,
+    budgets: Budgets | None = None,
 ) -> list[Sample]:
-    """Random inputs by tensor index, of each run of each sample; `limits` as of `random_inputs`."""
+    """Random inputs by tensor index, of each run of each sample; `limits` and `budgets` as of
+    `random_inputs`."""
     described = () if metadata is None else metadata.inputs
     pairs = zip(details, described, strict=False)
     found = {int(each["index"]): value_range(said) for each, said in pairs}
     ranges = {index: each for index, each in found.items() if each is not None}
     seeds = range(random.seed, random.seed + random.samples * random.steps)
-    runs = [random_inputs(details, seed, ranges, limits) for seed in seeds]
+    runs = [random_inputs(details, seed, ranges, limits, budgets) for seed in seeds]
     return [runs[at : at + random.steps] for at in range(0, len(runs), random.steps)]
 
 

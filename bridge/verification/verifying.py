@@ -154,7 +154,8 @@ class _Job:
         """What the model is fed, and how a report calls it."""
         if isinstance(inputs, Random):
             limits = index_limits(self.model)
-            fed = random_samples(self.details(), self.metadata, inputs, limits)
+            budgets = self.model.budgets
+            fed = random_samples(self.details(), self.metadata, inputs, limits, budgets)
             return fed, f"{inputs.samples} random samples from seed {inputs.seed}"
         runs = [[each] if isinstance(each, Mapping) else each for each in inputs]
         count = len(inputs)
@@ -219,8 +220,13 @@ class _Job:
             comparing.run(self.progress, self.profiled_runs)
 
     def details(self) -> list[dict[str, Any]]:
-        """Of the inputs, as `Interpreter` tells them."""
+        """Of the inputs, as `Interpreter` tells them.
+
+        Raises:
+            BudgetExceeded: the model asks for more than its budgets. LiteRT has none.
+        """
         with closing(OurInterpreter(self.model, self.settings).opened(self.model)) as interpreter:
+            interpreter.allocate_tensors()
             return interpreter.get_input_details()
 
     # Which runtimes ----------------------------------------------------------------------------
