@@ -37,6 +37,7 @@ from tflite_ort.opmap.idioms.padding import (
     pads,
     symmetric,
 )
+from tflite_ort.opmap.idioms.pairs import as_pairs
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -128,11 +129,13 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
 @translator(Op.TRANSPOSE, versions=(1, 9))
 def transpose(op: OperatorView[Any], g: Graph) -> None:
     """Transpose; no node if the result is the input in its other layout."""
-    input, output, rank = op["input"], op.output, op["input"].rank
     if not op["perm"].is_constant:
         transpose_as_computed(op, g)
         return
-    perm = [normalized_axis(axis, rank) for axis in integers(op["perm"])]
+    perm = [normalized_axis(axis, op["input"].rank) for axis in integers(op["perm"])]
+    op = as_pairs(op)
+    input, output, rank = op["input"], op.output, op["input"].rank
+    perm += range(len(perm), rank)
     domain = moved_domain(input, output)
     source = g.layout(input) if domain is Domain.STORED else Layout.LAST
     target = Layout.LAST
@@ -325,9 +328,11 @@ def _recut(op: OperatorView[Any], g: Graph, bits: ir.Value) -> ir.Value:
 def fill(op: OperatorView[Any], g: Graph) -> None:
     """Expand of the code; the graph fails on a negative size."""
     value, output = op["value"], op.output
-    domain = moved_domain(value, output)
     if value.rank or value.type is not output.type:
         raise Untranslatable(f"value of shape {value.shape}, {value.type.name}")
+    op = as_pairs(op, dims=2)
+    value, output = op["value"], op.output
+    domain = moved_domain(value, output)
     if value.quantization is not None and not value.quantization.equals(output.quantization):
         raise Untranslatable("value and output differ in scale or zero point")
     shape = sizes_of(g, op["dims"])
@@ -428,6 +433,7 @@ def padv2(op: OperatorView[Any], g: Graph) -> None:
 @translator(Op.MIRROR_PAD, versions=(1, 3))
 def mirror_pad(op: OperatorView[MirrorPadOptions], g: Graph) -> None:
     """Pad (reflect); SYMMETRIC, which ONNX lacks, joins reversed Slices along all padded axes."""
+    op = as_pairs(op, paddings=(0, 0))
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     layout = pad_layout(op, g, domain)

@@ -9,9 +9,11 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.fourier import BY_PRODUCT, transformed
+from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.movement import integers
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, Untranslatable
+from tflite_ort.schema.shapes.registry import LONGEST_SIDE
 from tflite_ort.schema.values.complex_pairs import part_dtype
 from tflite_ort.schema.values.sizes import has_zero, is_known, is_one, may_differ
 
@@ -21,7 +23,7 @@ View = OperatorView[Any]
 _LONG = 1 << 16
 
 
-@translator(Op.RFFT2D, versions=(1, 1), constants=("fft_length",))
+@translator(Op.RFFT2D, versions=(1, 1))
 def rfft2d(op: View, g: Graph) -> None:
     """DFT of the rows, of which the first half is kept, then DFT of the columns.
 
@@ -29,9 +31,12 @@ def rfft2d(op: View, g: Graph) -> None:
     short rows take a MatMul.
     """
     input, rank = op["input"], op["input"].rank
-    height, width = integers(op["fft_length"])
     if has_zero(*input.shape):
         raise Untranslatable("no element")
+    if not op["fft_length"].is_constant:
+        _of_computed_lengths(op, g)
+        return
+    height, width = integers(op["fft_length"])
     longest = BY_PRODUCT if g.target.cpu_kernels else _LONG
     if g.target.fallback and max(height, width) > longest:
         raise Untranslatable("numpy transforms long rows faster, in float64")
@@ -44,6 +49,26 @@ def rfft2d(op: View, g: Graph) -> None:
     if height != 1 or not is_one(shape[-2]):  # the transform of one row is that row
         value = transformed(g, value, height, rank - 2, onesided=None)
     g.write(op.output, value)
+
+
+def _of_computed_lengths(op: View, g: Graph) -> None:
+    """As `rfft2d`, in a graph that fails unless both lengths are powers of two that TFLite takes.
+
+    Where kernels are available, they transform in float64.
+    """
+    if g.target.fallback:
+        raise Untranslatable("fft_length is not a constant")
+    lengths, rank = g.whole(op["fft_length"]), op["input"].rank
+    powers = g.ints(2 ** np.arange(LONGEST_SIDE.bit_length()))
+    found = g.op("Equal", g.op("Unsqueeze", lengths, g.ints([1])), powers)
+    known = g.op("ReduceMax", g.cast(found, ir.DataType.INT32), g.ints([1]), keepdims=0)
+    lengths = failing(g, lengths, g.op("Equal", known, g.constant(0, np.int32)))
+    height, width = (g.op("Gather", lengths, g.ints(i)) for i in (0, 1))
+    ends = g.reshape(height, (1,))
+    rows = g.op("Slice", g.read(op["input"]), g.ints([0]), ends, g.ints([rank - 2]))
+    value = g.op("Unsqueeze", rows, g.ints([rank]))
+    value = transformed(g, value, width, rank - 1, onesided=1)
+    g.write(op.output, transformed(g, value, height, rank - 2, onesided=None))
 
 
 def _of_rows(g: Graph, source: ir.Value, shape: tuple[int, ...], width: int) -> ir.Value:

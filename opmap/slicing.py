@@ -10,6 +10,7 @@ import numpy as np
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.movement import integers, moved_domain, same_order
+from tflite_ort.opmap.idioms.pairs import as_pairs
 from tflite_ort.opmap.registry import translator
 from tflite_ort.records import replace
 from tflite_ort.schema import (
@@ -20,6 +21,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.semantics import StridedSlice
 from tflite_ort.schema.values.semantics import strided_slice as resolved
 from tflite_ort.schema.values.sizes import Shape, is_known, known_product, may_differ, unknown_size
@@ -32,6 +34,7 @@ _FARTHEST = np.iinfo(np.int64).max
 @translator(Op.SLICE, versions=(1, 8))
 def slice_(op: OperatorView[Any], g: Graph) -> None:
     """Slice of `size` elements from `begin`; both may be computed at run time."""
+    op = as_pairs(op, begin=0, size=2)
     input, output, begin, size = op["input"], op.output, op["begin"], op["size"]
     domain = moved_domain(input, output)
     if begin.data is None or size.data is None or not is_known(*input.shape):
@@ -47,7 +50,8 @@ def slice_(op: OperatorView[Any], g: Graph) -> None:
 def _region(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value]:
     """Starts and ends as int64; the graph fails if they are outside of the input."""
     whole, zero = g.shape(op["input"].shape), g.ints(0)
-    starts, sizes = (g.whole(op[name]) for name in ("begin", "size"))
+    listed = (op[name] for name in ("begin", "size"))
+    starts, sizes = (g.whole(t) if t.data is None else g.ints(t.data) for t in listed)
     rest = g.op("Equal", sizes, g.ints(-1))
     ends = g.op("Where", rest, whole, g.op("Add", starts, sizes))
     outside = g.op("Or", g.op("Less", starts, zero), g.op("Greater", ends, whole))
@@ -58,6 +62,9 @@ def _region(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value]:
 @translator(Op.STRIDED_SLICE, versions=(1, 8))
 def strided_slice(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
     """Slice, then Reshape where axes are dropped or inserted."""
+    if is_complex(op.output) and op.options.ellipsis_mask:
+        raise Untranslatable("an ellipsis of complex numbers")
+    op = as_pairs(op)  # axes that no entry names are taken whole
     bounds = [op[name] for name in ("begin", "end", "strides")]
     if not (all(bound.is_constant for bound in bounds) and _unknown_are_whole(op)):
         _cut_at_computed(op, g)
@@ -229,6 +236,7 @@ def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
     Their positions are the start, clipped so that the update fits, plus a constant grid along the
     axes that are not replaced whole.
     """
+    op = as_pairs(op)
     operand, update, output = op["operand"], op["update"], op.output
     domain = moved_domain(operand, update, output)
     pairs = list(zip(operand.shape, update.shape, strict=True))

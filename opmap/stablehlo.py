@@ -83,11 +83,13 @@ class Elementwise:
 
     Args:
         computed_as: the type in which `nodes` computes, by element type.
+        ordered: `nodes` compares numbers.
     """
 
     op: Op
     nodes: Callable[[Graph, ir.Value, ir.Value], ir.Value]
     computed_as: dict[TensorType, ir.DataType]
+    ordered: bool = False
 
     def translate(self, op: OperatorView[Any], g: Graph) -> None:
         """Cast both operands, add the nodes, and cast the result back."""
@@ -96,10 +98,19 @@ class Elementwise:
         if computed is None or rhs.type is not lhs.type:
             raise Untranslatable(f"{lhs.type.name} with {rhs.type.name} elements")
         layout = g.layout(lhs, rhs)
-        values = (g.read(tensor, layout=layout, domain=Domain.FILE) for tensor in (lhs, rhs))
-        result = self.nodes(g, *(g.cast(value, computed) for value in values))
+        values = [g.read(tensor, layout=layout, domain=Domain.FILE) for tensor in (lhs, rhs)]
+        values = [g.cast(value, computed) for value in values]
+        if self.ordered and lhs.type is _T.UINT64:
+            result = _signs_changed(g, self.nodes(g, *(_signs_changed(g, each) for each in values)))
+        else:
+            result = self.nodes(g, *values)
         result = g.cast(result, lhs.dtype)
         g.write(op.output, result, layout=layout, domain=Domain.FILE)
+
+
+def _signs_changed(g: Graph, bits: ir.Value) -> ir.Value:
+    """The bits of UINT64 as INT64 in the same order, or back: the sum wraps."""
+    return g.op("Add", bits, g.ints(np.iinfo(np.int64).min))
 
 
 def _named(name: str) -> Callable[[Graph, ir.Value, ir.Value], ir.Value]:
@@ -122,19 +133,14 @@ def _shift_left(g: Graph, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     return g.cast(g.op("BitShift", bits, distance, direction="LEFT"), _D.INT32)
 
 
-# The type in which ScatterElements combines: as `_NUMBERS`, where results can be cast back.
-_SCATTERED: dict[TensorType, ir.DataType] = {
-    type: computed
-    for type, computed in _NUMBERS.items()
-    if type not in (_T.FLOAT16, _T.UINT32, _T.BOOL)
-}
+_WIDE = _NUMBERS | {_T.UINT64: _D.INT64}
 
 ELEMENTWISE = (
     # Of sums and products the bits are the same with and without a sign.
-    Elementwise(Op.STABLEHLO_ADD, _named("Add"), _NUMBERS | {_T.UINT64: _D.INT64}),
-    Elementwise(Op.STABLEHLO_MULTIPLY, _named("Mul"), _NUMBERS | {_T.UINT64: _D.INT64}),
-    Elementwise(Op.STABLEHLO_MAXIMUM, _maximum, _NUMBERS),
-    Elementwise(Op.STABLEHLO_MINIMUM, _minimum, _NUMBERS),
+    Elementwise(Op.STABLEHLO_ADD, _named("Add"), _WIDE),
+    Elementwise(Op.STABLEHLO_MULTIPLY, _named("Mul"), _WIDE),
+    Elementwise(Op.STABLEHLO_MAXIMUM, _maximum, _WIDE, ordered=True),
+    Elementwise(Op.STABLEHLO_MINIMUM, _minimum, _WIDE, ordered=True),
     Elementwise(Op.STABLEHLO_AND, _named("BitwiseAnd"), _BITS | {_T.BOOL: _D.INT32}),
     Elementwise(Op.STABLEHLO_SHIFT_LEFT, _shift_left, _SHIFTED),
 )
@@ -226,8 +232,12 @@ def stablehlo_scatter(op: OperatorView[StablehloScatterOptions], g: Graph) -> No
     last one counts.
     """
     operand, indices, updates = op["operand"], op["indices"], op["updates"]
-    function, computed = scatter_function(op), _SCATTERED.get(operand.type)
-    if function is not None and computed is None:
+    function, computed = scatter_function(op), _WIDE.get(operand.type)
+    ordered = function in (Op.STABLEHLO_MAXIMUM, Op.STABLEHLO_MINIMUM)
+    if function is None:
+        moved_domain(operand, updates)
+    elif computed is None or (operand.type is _T.FLOAT16 and not ordered):
+        # TFLite rounds the sums of several updates to 16 bits one after the other.
         raise Untranslatable(f"{function.name} of {operand.type.name}")
     if indices.type not in (_T.INT32, _T.INT64):
         raise Untranslatable(f"{indices.type.name} indices")
@@ -239,10 +249,15 @@ def stablehlo_scatter(op: OperatorView[StablehloScatterOptions], g: Graph) -> No
     line = g.op("Concat", old, g.constant([0], operand.dtype), axis=0)
     if function is not None and computed is not None:
         line, new = (g.cast(value, computed) for value in (line, new))
+    flipped = ordered and operand.type is _T.UINT64
+    if flipped:
+        line, new = (_signs_changed(g, value) for value in (line, new))
     places = _places_in_line(op, g)
     line = g.op("ScatterElements", line, places, new, reduction=_REDUCTIONS[function])
     bounds = ([0], [prod(operand.shape)])
     result = g.op("Slice", line, *(g.ints(bound) for bound in bounds))
+    if flipped:
+        result = _signs_changed(g, result)
     if function is not None:
         result = g.cast(result, operand.dtype)
     g.write(op.output, g.reshape(result, operand.shape), domain=Domain.FILE)

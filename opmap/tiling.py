@@ -22,6 +22,7 @@ from tflite_ort.opmap.idioms.movement import (
     narrowed,
     widened,
 )
+from tflite_ort.opmap.idioms.pairs import as_pairs
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,
@@ -42,6 +43,7 @@ _MOST_PADDED = 1 << 24
 @translator(Op.TILE, versions=(1, 3))
 def tile(op: OperatorView[Any], g: Graph) -> None:
     """Tile."""
+    op = as_pairs(op, multiples=1)
     if op["multiples"].is_constant:
         domain, layout, value = _moved(op, g)
         multiples = g.ints(layout.shape(integers(op["multiples"])))
@@ -57,6 +59,7 @@ def tile(op: OperatorView[Any], g: Graph) -> None:
 @translator(Op.BROADCAST_TO, versions=(2, 4))
 def broadcast_to(op: OperatorView[Any], g: Graph) -> None:
     """Expand; the graph fails if the result would be larger than the shape asked for."""
+    op = as_pairs(op, shape=2)
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     shape = sizes_of(g, op["shape"])

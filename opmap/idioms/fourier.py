@@ -10,9 +10,9 @@ BY_PRODUCT = 512
 
 
 def transformed(
-    g: Graph, value: ir.Value, length: int, axis: int, *, onesided: int | None
+    g: Graph, value: ir.Value, length: int | ir.Value, axis: int, *, onesided: int | None
 ) -> ir.Value:
     """The DFT of `length` numbers along an axis of `value`, whose last axis has the real part or
     both; with `onesided` the first half of the frequencies."""
-    parameters = (g.ints(number) for number in (length, axis))
-    return g.op("DFT", value, *parameters, onesided=onesided)
+    length = length if isinstance(length, ir.Value) else g.ints(length)
+    return g.op("DFT", value, length, g.ints(axis), onesided=onesided)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from tests.one_op import Case, Node, T, check, graph_model, one_op_model, ours
 from tests.ops.operands import exported
 from tests.oracle import litert
-from tflite_ort import ModelError
+from tflite_ort import ModelError, export_onnx
 from tflite_ort.fallback_kernels import kernel
 from tflite_ort.schema import MulOptions, Op, TensorType
 
@@ -77,6 +78,27 @@ def test_an_export_transforms_long_rows_with_dft() -> None:
     (want,) = litert(case.model(), feeds, case.reference)
     got = pairs[..., 0] + 1j * pairs[..., 1]
     assert np.max(np.abs(got - want)) <= 1e-6 * np.max(np.abs(want))
+
+
+@pytest.mark.parametrize("shape", [(8, 16), (2, 3, 5, 7), (3, 1, 9)])
+@pytest.mark.parametrize("opset", ["17", "21"])
+def test_an_export_takes_computed_lengths(shape: Shape, opset: str) -> None:
+    """Such a model was refused; the file fails at lengths that LiteRT refuses."""
+    lengths = T((2,), TensorType.INT32)
+    model = one_op_model(Op.RFFT2D, [T(shape), lengths], [T((*shape[:-2], 4, 3), COMPLEX64)])
+    content = export_onnx(model, opset=int(opset)).SerializeToString()
+    session = onnxruntime.InferenceSession(content)
+    names = [each.name for each in session.get_inputs()]
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    for taken in ((4, 4), (8, 16), (1, 2), (16, 2), (1, 16), (4, 1), (1, 1)):
+        feeds = [x, np.array(taken, np.int32)]
+        (pairs,) = session.run(None, dict(zip(names, feeds, strict=True)))
+        want = np.fft.rfft2(x.astype(np.float64), taken)
+        np.testing.assert_allclose(pairs[..., 0] + 1j * pairs[..., 1], want, atol=1e-5)
+    for refused in ((3, 4), (0, 4), (4, -4)):
+        feeds = [x, np.array(refused, np.int32)]
+        with pytest.raises(onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument):
+            session.run(None, dict(zip(names, feeds, strict=True)))
 
 
 def test_a_width_of_one_is_the_transform_of_a_column() -> None:

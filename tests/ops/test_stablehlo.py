@@ -67,7 +67,6 @@ def elementwise(op: Op, type: TensorType, shape: Shape = (3, 4, 5), seed: int = 
         quanta=0,
         rtol=1e-6,
         reference="optimized" if op in OPTIMIZED_ONLY else "reference",
-        runs_on="numpy" if type is _T.UINT64 and op in EXTREMES else "ort",
         feeds=feeds,
     )
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.one_op import Node, T, ours
 from tests.oracle import litert
 from tests.subgraph_models import Sub, check_invokes, model_of
-from tflite_ort import Interpreter, KernelError, ModelError
+from tflite_ort import ExportError, Interpreter, KernelError, ModelError, export_onnx
 from tflite_ort.schema import (
     AddOptions,
     MaximumMinimumOptions,
@@ -170,14 +170,31 @@ def scatter_model(
     return model_of(Sub(tensors, [node], given, ["y"]), region(op, type)), feeds
 
 
-@pytest.mark.parametrize("type", [_T.FLOAT32, _T.INT8, _T.INT64, _T.UINT8])
+@pytest.mark.parametrize(
+    "type",
+    [
+        *(_T.FLOAT32, _T.FLOAT16, _T.INT8, _T.INT64),
+        *(_T.UINT8, _T.UINT32, _T.UINT64, _T.BOOL),
+    ],
+)
 @pytest.mark.parametrize("op", [None, *FUNCTIONS])
 @pytest.mark.parametrize("name", SCATTERED)
 @pytest.mark.parametrize("index_type", [np.int32, np.int64])
 def test_scatter(name: str, op: Op | None, type: TensorType, index_type: Any) -> None:
+    """Negative numbers are the largest ones of unsigned types."""
     indices = T.constant(np.array(SCATTERED[name][2], index_type))
     model, feeds = scatter_model(name, op, type, indices)
-    check_invokes(model, [feeds], {"ort"}, kernels="default")
+    rounded = type is _T.FLOAT16 and op in (Op.STABLEHLO_ADD, Op.STABLEHLO_MULTIPLY)
+    check_invokes(model, [feeds], {"numpy" if rounded else "ort"}, kernels="default")
+
+
+@pytest.mark.parametrize("type", [_T.COMPLEX64, _T.FLOAT8_E4M3FN])
+def test_elements_that_onnx_does_not_move(type: TensorType) -> None:
+    """An export of them could not be loaded."""
+    indices = T.constant(np.array(SCATTERED["elements"][2], np.int32))
+    model, _ = scatter_model("elements", None, type, indices)
+    with pytest.raises(ExportError, match="elements are not moved in ONNX"):
+        export_onnx(model)
 
 
 @pytest.mark.parametrize("op", [None, *FUNCTIONS])

@@ -31,7 +31,8 @@ from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 SEQUENCES = (FLOAT32, UINT8, INT16, INT32, INT64)
 DIAGONALS = (FLOAT32, INT8, TensorType.UINT32, *SEQUENCES[1:])
-# TFLite moves these by their size alone; the last two stand in no ONNX graph here.
+# TFLite moves these by their size alone; ONNX Runtime takes no arrays of the first of the last two,
+# and of the other one only some operators stand in graphs.
 WIDE = tuple(TensorType[name] for name in ("FLOAT16", "FLOAT64", "UINT16", "UINT32", "UINT64"))
 NOT_IN_ONNX = (TensorType.BFLOAT16, TensorType.COMPLEX64)
 Shape = tuple[int, ...]
@@ -203,7 +204,7 @@ def test_case(case: Case) -> None:
 @pytest.mark.parametrize("type", NOT_IN_ONNX, ids=lambda type: type.name)
 def test_types_that_only_numpy_moves(type: TensorType) -> None:
     rows = (
-        moves("tile", Op.TILE, [(2, 3)], [(4, 9)], after=[ints(2, 3)], types=[type]),
+        moves("tile", Op.TILE, [(2, 3)], [(4, 9)], after=[ints(2, 3)], types=NOT_IN_ONNX[:1]),
         moves(
             "blocks",
             Op.SPACE_TO_BATCH_ND,
