@@ -32,6 +32,7 @@ from tflite_ort.schema.shapes import output_shapes
 from tflite_ort.schema.shapes.registry import Shapes, check_rank, rule_of
 from tflite_ort.schema.values.inlining import FlatModel
 from tflite_ort.schema.values.operators import check_inputs, key_of
+from tflite_ort.schema.values.regions import FUNCTIONS
 from tflite_ort.schema.values.resolve import (
     meter_of,
     operator_view,
@@ -105,7 +106,7 @@ class _Specializer:
         contents: what the resources hold, as far as it is known by now.
         meter: counts called operators, constants and options.
         calls: the subgraph, after those that call it.
-        runs: its operators run; those of a region only name a function, whatever their types are.
+        runs: its operators run; one of a region only names a function, whatever its types are.
     """
 
     model: FlatModel
@@ -187,7 +188,7 @@ class _Specializer:
         is_custom = op.op is Op.CUSTOM
         is_ours = self.kernels.shares(custom_kernel if is_custom else kernel, op)
         if is_ours:  # a user's may take other types
-            if self.runs:
+            if self.runs or op.op not in FUNCTIONS:
                 check_inputs(op)
             op = resources.with_position(_retyped(op, declared))
         if prepare is not None:

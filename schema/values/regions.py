@@ -19,7 +19,7 @@ from tflite_ort.schema.values.view import OperatorView, Shape
 
 Indices = npt.NDArray[np.int64]
 
-_FUNCTIONS = {
+FUNCTIONS = {
     Op.ADD: ReduceWindowFunction.ADD,
     Op.MUL: ReduceWindowFunction.MUL,
     Op.MAXIMUM: ReduceWindowFunction.MAXIMUM,
@@ -49,10 +49,10 @@ def _operators(op: OperatorView[Any]) -> list[Op]:
 def window_function(op: OperatorView[StablehloReduceWindowOptions]) -> ReduceWindowFunction:
     """What STABLEHLO_REDUCE_WINDOW does with two numbers: its body's one operator."""
     inside = _operators(op)
-    if len(inside) != 1 or inside[0] not in _FUNCTIONS:
+    if len(inside) != 1 or inside[0] not in FUNCTIONS:
         names = [each.name for each in inside]
         raise ModelError(f"{op.label}: a window is not reduced by {names}, expected one function")
-    return _FUNCTIONS[inside[0]]
+    return FUNCTIONS[inside[0]]
 
 
 def scatter_function(op: OperatorView[StablehloScatterOptions]) -> Op | None:
