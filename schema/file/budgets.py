@@ -29,7 +29,8 @@ class Budgets:
             those of a loop count at each look at its body, not at each iteration.
         folded_bytes: bytes of constants that are computed or made dense when tensors are
             allocated, beyond four times the constants of the file.
-        tensor_bytes: bytes of a single tensor, beyond four times the constants of the file.
+        tensor_bytes: bytes of a single tensor, beyond four times the constants of the file; and of
+            all inputs together, where random ones are drawn.
         result_bytes: bytes of a result, or of the padded input of windows and of STABLEHLO_PAD, at
             least 4 for each element, beyond 64 times the inputs of its operator and four times the
             inputs of the model and the constants of the file. If values decide the size, it is
