@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,15 @@ from tests.one_op import Node, T, graph_model, one_op_model
 from tests.oracle import litert
 from tests.survivor import outcomes
 from tflite_ort import ExportError, export_onnx
-from tflite_ort.schema import Conv2DOptions, Op, Padding, Pool2DOptions, TensorType
+from tflite_ort.schema import (
+    Conv2DOptions,
+    Op,
+    Padding,
+    Pool2DOptions,
+    ReduceWindowFunction,
+    ReduceWindowOptions,
+    TensorType,
+)
 
 OPEN: dict[str, Any] = {"in0": (1, "h", "w", 2)}
 POOLS = (Op.MAX_POOL_2D, Op.AVERAGE_POOL_2D)
@@ -71,6 +80,26 @@ def test_an_image_without_a_whole_window_fails(op: Op, is_coded: bool) -> None:
             (got,) = session.run(None, {"in0": image})
             (wanted,) = litert(model, [image])
             np.testing.assert_array_equal(got, wanted)
+
+
+def reduced(op: Op | str) -> bytes:
+    """Windows of 3 x 3 over an image of 9 x 9, by an operator that needs to know these sizes."""
+    image, pooled = T((1, 9, 9, 2)), T((1, 3, 3, 2))
+    if op == "MaxPoolingWithArgmax2D":
+        words = (2, 3, 3, 3, 3, 0, 0, 0, 0, 0)  # VALID, strides, windows, no activation
+        return one_op_model(op, [image], [pooled, pooled], struct.pack("<10i", *words))
+    zero, lists = T.constant(np.float32(0)), ((1, 3, 3, 1), (1, 3, 3, 1), (1, 1, 1, 1))
+    constants = [T.constant(np.array(each, np.int64)) for each in lists]
+    options = ReduceWindowOptions(ReduceWindowFunction.MAXIMUM)
+    return one_op_model(op, [image, zero, *constants], [pooled], options)
+
+
+@pytest.mark.parametrize("op", [Op.REDUCE_WINDOW, "MaxPoolingWithArgmax2D"])
+def test_windows_that_need_to_know_the_sizes_are_refused(op: Op | str) -> None:
+    """So they need no guard against images that are too small."""
+    export_onnx(reduced(op))
+    with pytest.raises(ExportError, match="a shape depends on data"):
+        export_onnx(reduced(op), input_shapes=OPEN)
 
 
 def between_convolutions(size: int) -> str:
