@@ -55,6 +55,9 @@ def imported(name: str) -> ModuleType:
     return module
 
 
+_own = object.__getattribute__
+
+
 class late:  # noqa: N801  # reads as a statement
     """A module that is imported when something of it is first used."""
 
@@ -62,10 +65,12 @@ class late:  # noqa: N801  # reads as a statement
         self._name = name
         self._module: ModuleType | None = None
 
-    def __getattr__(self, attribute: str) -> Any:
-        if self._module is None:
-            self._module = imported(self._name)
-        return getattr(self._module, attribute)
+    def __getattribute__(self, attribute: str) -> Any:  # faster than to miss it here first
+        module = _own(self, "_module")
+        if module is None:
+            module = imported(_own(self, "_name"))
+            self._module = module
+        return getattr(module, attribute)
 
 
 _util = late("importlib.util")
