@@ -35,7 +35,6 @@ PHASES: Mapping[str, tuple[str, ...]] = {
     "open the file": ("loading:opened_file",),
     "find in the cache": (
         "loading:chosen_folder",
-        "cache.keys:settings_of",
         "cache.plans:plan_cache",
         "cache.plans.PlanCache:find",
         "cache.plans.PlanCache:face",

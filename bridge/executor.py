@@ -21,7 +21,6 @@ from tflite_ort.plan.stored import (
     whole_plan,
     whole_row,
 )
-from tflite_ort.providers.provider import Provider
 from tflite_ort.records import record, replace
 from tflite_ort.state import State, Variable, initial_value
 
@@ -65,21 +64,18 @@ Shape = tuple[int, ...]
 
 
 @record
-class Shared:
+class Shared(Surroundings):
     """What the subgraphs of one interpreter share.
 
     Args:
         context: of plans that are made here; made when the first one is.
         state: the values that last from one invoke to the next.
-        providers: by backend.
         cache: the plans that are stored; None for none.
         choice: why these providers, where they were found by trying.
     """
 
     context: Callable[[], PlanContext]
     state: State
-    providers: Mapping[str, Provider]
-    num_threads: int
     cache: PlanCache | None = None
     choice: str = ""
 
@@ -191,13 +187,12 @@ class SubgraphExecutor:
             if whole is None:
                 with seldom:
                     return self._new_plan(entry.scopes())
-            around = Surroundings(self._shared.providers, self._shared.num_threads)
             # Not `self`, which holds the plan: what is dropped is to be freed at once.
             explain = partial(SubgraphExecutor._explain, weakref.proxy(self), entry)
             state = self._shared.state
             plan = whole_plan(
                 *(whole, entry.graph, state, self.subgraph),
-                *(around, explain, entry.rows),
+                *(self._shared, explain, entry.rows),
             )
             if not self._opened.shows(self.subgraph):
                 self._opened.show(entry.face)

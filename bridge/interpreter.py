@@ -393,7 +393,7 @@ class Interpreter(ToolMethods, Closing):
         return not self._views
 
     def _ensure_safe(self) -> None:
-        if self._views:
+        if self._views.alive:
             raise StateError(
                 "There is at least 1 reference to internal data in the interpreter in the form of "
                 "a numpy array or slice: hold the function that tensor() returns, not its arrays."
@@ -417,11 +417,12 @@ class Interpreter(ToolMethods, Closing):
         made = self._subgraphs.get(index)
         if made is not None:  # none is when the interpreter is closed
             return made
-        count = self.num_subgraphs()
+        opened = self._opened
+        count = opened.subgraph_count
         if not 0 <= index < count:
             raise TensorError(f"Invalid subgraph index {index} exceeds max subgraph index {count}")
         made = self._subgraphs[index] = CheckedSubgraph(
-            self._opened,
+            opened,
             index,
             self._shared,
             compress_zero_points=self._compress_zero_points,

@@ -9,23 +9,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.records import field, record
 from tflite_ort.schema import StateError
 
 Array = npt.NDArray[Any]
 
 
-@record
 class KeptTensors:
     """What is kept of one interpreter, which its signatures share by name.
 
-    Args:
+    Attributes:
         arrays: by name, the present values.
     """
 
-    arrays: dict[str, Array] = field(default_factory=dict)
-    _inputs: dict[int, dict[int, str]] = field(default_factory=dict)
-    _outputs: dict[int, dict[int, int]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+        self._inputs: dict[int, dict[int, str]] = {}
+        self._outputs: dict[int, dict[int, int]] = {}
 
     def add(self, subgraph: int, names: Mapping[str, tuple[int, int]]) -> bool:
         """Keep tensors of a subgraph from now on.
@@ -53,12 +52,11 @@ class KeptTensors:
         outputs.update({target: source for source, target in new.values()})
         return bool(new)
 
-    def outputs(self, subgraph: int) -> Mapping[int, int]:
-        """By output, the input that it is the next value of."""
-        return self._outputs.get(subgraph, {})
-
-    def place(self, subgraph: int, arrays: dict[int, Array]) -> None:
+    def place(self, subgraph: int, arrays: dict[int, Array]) -> Mapping[int, int]:
         """Put the kept arrays in place of those that were made for a subgraph's inputs.
+
+        Returns:
+            By output, the input that it is the next value of.
 
         Raises:
             StateError: another signature keeps one of another shape or type.
@@ -74,6 +72,7 @@ class KeptTensors:
                     f"{own.dtype}{list(own.shape)}"
                 )
             arrays[index] = kept
+        return self._outputs.get(subgraph, {})
 
     def carry(self, subgraph: int, arrays: Mapping[int, Array]) -> None:
         """Copy the next values that did not come into being in place.
@@ -81,7 +80,7 @@ class KeptTensors:
         Raises:
             StateError: one has another shape than the input.
         """
-        for target, source in self.outputs(subgraph).items():
+        for target, source in self._outputs.get(subgraph, {}).items():
             made, kept = arrays.get(target), arrays.get(source)
             if made is None or kept is None or made is kept:
                 continue

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tflite_ort import batch as batches
     from tflite_ort import missing_operators, resolvers, schema
-    from tflite_ort.cache import keys, plans
+    from tflite_ort.cache import plans
     from tflite_ort.cache.plans import PlanCache
     from tflite_ort.custom import kernels
     from tflite_ort.plan import context as contexts
@@ -40,7 +40,6 @@ else:
     kernels = late("tflite_ort.custom.kernels")
     contexts = late("tflite_ort.plan.context")
     read = late("tflite_ort.schema.file.read")
-    keys = late("tflite_ort.cache.keys")
     plans = late("tflite_ort.cache.plans")
     tuner = late("tflite_ort.tuning.tuner")
 
@@ -92,7 +91,7 @@ class LoadedModel:
         """What the subgraphs of the model share."""
         providers = {name: each.provider for name, each in named(self._delegates).items()}
         threads = self._choices["num_threads"]
-        return Shared(self.context, self._state, providers, threads, self._stored, self._choice)
+        return Shared(providers, threads, self.context, self._state, self._stored, self._choice)
 
     def context(self) -> PlanContext:
         """What plans are made with; made when the first one is."""
@@ -138,10 +137,10 @@ class LoadedModel:
             return None
         budgets, batch = given["budgets"] or DEFAULT, given["batch"] or 0
         choices = self._choices | ({} if self._tuner is None else {"tuned": self._tuner.digest()})
-        settings = keys.settings_of(self._delegates, resolver, budgets, batch=batch, **choices)
-        if settings is None:
-            return None
-        return plans.plan_cache(folder, file, settings, given["model_path"] or "(bytes)")
+        path = given["model_path"] or "(bytes)"
+        return plans.plan_cache(
+            *(folder, file, path, self._delegates, resolver, budgets), batch=batch, **choices
+        )
 
 
 def _resolver(given: OpResolver | None) -> OpResolver:

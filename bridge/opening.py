@@ -111,7 +111,7 @@ def opened_file(
         raise UnreadableModel("model_path is the content of a model: give it as model_content")
     if path and name is None:
         file = _file_at(os.fsdecode(path))
-        if not _is_bundle(file.content[:_MAGIC].data):
+        if file.content[4:8].data == IDENTIFIER or not _is_bundle(file.content[:_MAGIC].data):
             return file
     source: bundle.Source | None = os.fsdecode(path) if path else content
     if source is None:
@@ -198,7 +198,7 @@ def _file_at(path: str) -> ModelFile:
     if content.size >= _SHARED_BYTES and status is not None and (settled := _settled(status)):
         _CONTENTS[settled] = content
     # The process may work in another folder when somebody asks where the file is.
-    return ModelFile(content, path if os.path.isabs(path) else os.path.abspath(path), status)
+    return ModelFile(content, path if path.startswith(os.sep) else os.path.abspath(path), status)
 
 
 def _shared_content(path: str) -> tuple[Array, os.stat_result | None]:
@@ -212,4 +212,4 @@ def _settled(status: os.stat_result) -> tuple[int, ...]:
     """What stands for the content of a file; nothing as long as the clock of the file system may
     give a further change the same time."""
     age = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns)
-    return tuple(identity(status)) if age > _TICK else ()
+    return identity(status) if age > _TICK else ()

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.kept import KeptTensors
-from tflite_ort.records import field, record
+from tflite_ort.records import record
 from tflite_ort.schema import TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.schema.values.view import VariableKey
@@ -267,22 +267,22 @@ Before = tuple[Array | None, np.dtype[Any] | None, Window | None]
 Journal = dict[Variable, Before]
 
 
-@record
 class State:
     """The state of one interpreter, which its subgraphs share.
 
-    Args:
+    Attributes:
         initialized: the subgraphs that run once and have run.
         journal: what the present invoke has changed so far.
         kept: what callers of signatures leave inside.
         begun: the subgraphs that run once and have run in the present invoke.
     """
 
-    variables: dict[VariableKey, Variable] = field(default_factory=dict)
-    initialized: set[int] = field(default_factory=set)
-    journal: Journal = field(default_factory=dict)
-    kept: KeptTensors = field(default_factory=KeptTensors)
-    begun: set[int] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.variables: dict[VariableKey, Variable] = {}
+        self.initialized: set[int] = set()
+        self.journal: Journal = {}
+        self.kept = KeptTensors()
+        self.begun: set[int] = set()
 
     def initialize(self, subgraph: int) -> None:
         """Note that `subgraph` has run."""

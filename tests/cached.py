@@ -55,4 +55,4 @@ def assert_same(got: Any, want: Any) -> None:
 
 
 def entries(folder: Path) -> list[str]:
-    return sorted(each.key for each in CacheFolder(folder, 1 << 40).entries())
+    return sorted(each.key for each in CacheFolder(folder, lambda: 1 << 40).entries())

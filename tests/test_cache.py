@@ -46,6 +46,24 @@ def test_a_hit_translates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert is_hit(interpreter)
 
 
+@pytest.mark.parametrize(("most", "form"), [(64 << 20, "packed"), (-1, "mapped")])
+def test_graphs_have_the_form_that_is_read_fast(
+    most: int, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph with large weights by their bytes; one of a node alone is small."""
+    monkeypatch.setattr("tflite_ort.providers.settings.MAPPED_BYTES", most)
+    path = model_path(KEYWORDS)
+    assert_same(made(Interpreter(path, cache=tmp_path)), made(Interpreter(path)))
+    made(Interpreter(model_content=ADD, cache=tmp_path))
+    found = []
+    for given in ({"model_path": path}, {"model_content": ADD}):
+        interpreter = Interpreter(**given, cache=tmp_path)
+        assert is_hit(interpreter)
+        entry = interpreter._shared.cache.find(0, {})
+        found += [step["graph"][0] for step in entry.document.hot["plan"]["steps"]]
+    assert found == [form, "small"]
+
+
 def test_hits_of_one_entry_keep_what_is_their_own(tmp_path: Path) -> None:
     path = model_path("tflm__trained_lstm.tflite")
     want = made(Interpreter(path, cache=tmp_path))

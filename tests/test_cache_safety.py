@@ -43,6 +43,38 @@ def test_damaged_entries_are_made_anew(
         assert is_hit(whole)
 
 
+def test_damaged_small_entries_are_made_anew(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a process that has not read them before."""
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    rng, want = random.Random(seed), made(Interpreter(model_content=ADD, cache=tmp_path))
+    for _ in range(500 if request.config.getoption("--thorough") else 20):
+        damage(rng.choice(sorted(tmp_path.iterdir())), rng)
+        monkeypatch.setattr(folders, "_READ_LAST", folders._ReadLast(32, folders.KEPT_BYTES))
+        again = Interpreter(model_content=ADD, cache=tmp_path)
+        assert_same(made(again), want)
+        assert not is_hit(again)
+        assert is_hit(Interpreter(model_content=ADD, cache=tmp_path))
+
+
+def test_a_small_graph_stays_with_its_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that has checked it does not look at its file again."""
+    want = made(Interpreter(model_content=ADD, cache=tmp_path))
+    assert is_hit(Interpreter(model_content=ADD, cache=tmp_path))
+    (file,) = tmp_path.glob("*.1")
+    file.unlink()
+    hit = Interpreter(model_content=ADD, cache=tmp_path)
+    assert is_hit(hit)
+    assert_same(made(hit), want)
+    monkeypatch.setattr(folders, "_READ_LAST", folders._ReadLast(32, folders.KEPT_BYTES))
+    assert not is_hit(Interpreter(model_content=ADD, cache=tmp_path))
+    assert is_hit(Interpreter(model_content=ADD, cache=tmp_path))
+
+
 @pytest.mark.parametrize("odd", [None, -1, 1 << 70, "x", [], {}, 1e300], ids=repr)
 def test_a_document_that_says_something_odd_of_the_model_is_made_anew(
     odd: object, tmp_path: Path
@@ -50,7 +82,7 @@ def test_a_document_that_says_something_odd_of_the_model_is_made_anew(
     """In the place of each number and list of what it says; its checksum is right."""
     path = model_path(KEYWORDS)
     want = made(Interpreter(path, cache=tmp_path))
-    folder = CacheFolder(str(tmp_path), 1 << 30)
+    folder = CacheFolder(str(tmp_path), lambda: 1 << 30)
     for place in range(7):
         key = max(folder.entries(), key=lambda entry: entry.size).key
         document = folder.read(key)
@@ -72,7 +104,7 @@ def test_a_document_that_is_no_json_is_deleted(line: bytes, tmp_path: Path) -> N
     """Its checksum is right."""
     key, body = "a" * 40, line + b"\n{}"
     (tmp_path / f"{key}.json").write_bytes(b"%s\n%s" % (folders._header(key, body), body))
-    assert CacheFolder(str(tmp_path), 1 << 30).read(key) is None
+    assert CacheFolder(str(tmp_path), lambda: 1 << 30).read(key) is None
     assert not list(tmp_path.iterdir())
 
 
@@ -264,7 +296,7 @@ def entry(folder: CacheFolder, letter: str, size: int) -> str:
 
 
 def test_the_least_recently_used_leave(tmp_path: Path) -> None:
-    folder = CacheFolder(tmp_path, 4000)
+    folder = CacheFolder(tmp_path, lambda: 4000)
     keys = [entry(folder, letter, 1000) for letter in "abc"]
     now = time.time()
     for age, key in zip((3000, 1000, 2000), keys, strict=True):
@@ -279,7 +311,7 @@ def test_the_least_recently_used_leave(tmp_path: Path) -> None:
 
 
 def test_abandoned_files_leave(tmp_path: Path) -> None:
-    folder = CacheFolder(tmp_path, 1 << 30)
+    folder = CacheFolder(tmp_path, lambda: 1 << 30)
     stage, orphan = folder.stage(), tmp_path / f"{'a' * 40}.1"
     young, stranger = tmp_path / f"{'b' * 40}.1", tmp_path / "notes.txt"
     for file in (orphan, young, stranger):
@@ -306,8 +338,9 @@ def test_the_environment_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     interpreter = Interpreter(model_content=ADD)
     assert interpreter._shared.cache is None
     monkeypatch.setenv("TFLITE_ORT_CACHE_LIMIT", "many")
-    with pytest.warns(CacheWarning, match="no number"):
-        Interpreter(model_content=ADD, cache=tmp_path / "two")
+    assert is_hit(Interpreter(model_content=ADD, cache=tmp_path / "two"))
+    with pytest.warns(CacheWarning, match="no number"):  # when an entry is written
+        Interpreter(model_content=ADD, cache=tmp_path / "three").allocate_tensors()
 
 
 def test_a_large_file_is_known_by_what_the_system_says(
@@ -332,7 +365,7 @@ def test_a_large_file_is_known_by_what_the_system_says(
 
 def test_an_entry_says_what_it_is(tmp_path: Path) -> None:
     Interpreter(model_content=ADD, cache=tmp_path).allocate_tensors()
-    (listed,) = CacheFolder(tmp_path, 1 << 30).entries()
+    (listed,) = CacheFolder(tmp_path, lambda: 1 << 30).entries()
     assert listed.about["bytes"] == len(ADD)
     assert json.dumps(dict(listed.about))
     assert listed.size == sum(each.stat().st_size for each in tmp_path.iterdir())
@@ -345,7 +378,7 @@ def test_a_path_of_bytes(tmp_path: Path) -> None:
         interpreter = Interpreter(os.fsencode(path), cache=folder)  # type: ignore[arg-type]
         interpreter.allocate_tensors()
     assert is_hit(interpreter)
-    (listed,) = CacheFolder(folder, 1 << 30).entries()
+    (listed,) = CacheFolder(folder, lambda: 1 << 30).entries()
     assert listed.about["model"] == "model.tflite"
 
 

@@ -90,6 +90,8 @@ def test_interpreters_of_one_model_share_a_session(
 
 
 def test_a_session_goes_with_its_last_interpreter(model: Path, made: list[PlainSession]) -> None:
+    ready(model)  # the first of a process tries the processor
+    made.clear()
     ready(model)
     count = len(made)
     ready(model)

@@ -59,9 +59,9 @@ def chosen_folder(choice: CacheChoice | None) -> folders.CacheFolder | None:
         path = os.fspath(choice)
         if not path:
             raise ValueError("cache='' names no folder; cache=False keeps nothing")
-    if not os.path.isabs(path):
+    if not path.startswith(os.sep):
         path = os.path.abspath(path)
-    folder = folders.CacheFolder(path, size_limit())
+    folder = folders.CacheFolder(path, size_limit)
     if reason := folder.distrusted():
         warnings.warn(f"nothing is cached: {reason}", CacheWarning, stacklevel=2)
         return None

@@ -38,7 +38,7 @@ else:
 T = TypeVar("T")
 
 # The format of the documents and of what they name.
-FORMAT = 2
+FORMAT = 3
 
 _MAGIC = b"tflite-ort cache"
 _DOCUMENT = ".json"
@@ -50,6 +50,8 @@ _NOTED_SECONDS = 600
 _READ = os.O_RDONLY
 for _flag in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK"):  # the last: a pipe is opened without a wait
     _READ |= getattr(os, _flag, 0)
+# Larger documents and graphs are not kept in memory.
+KEPT_BYTES = 1 << 16
 _CHUNK = 1 << 17  # stays in the processor's cache
 
 # What a folder or file that somebody else changes can raise while it is read.
@@ -64,13 +66,13 @@ class Document:
         hot: what every hit needs.
         cold: JSON of what few ask for.
         used: when the entry was made or used last, in seconds since 1970.
-        made: by name, what was made of it.
+        made: what was made of it.
     """
 
     hot: dict[str, Any]
     cold: bytes
     used: float
-    made: dict[str, Any] = field(default_factory=dict)
+    made: dict[str | int, Any] = field(default_factory=dict)
 
     def rest(self) -> dict[str, Any]:
         """What few ask for."""
@@ -100,10 +102,10 @@ class CacheFolder:
 
     Args:
         path: the folder; made when the first entry is written.
-        limit: bytes of all entries together.
+        limit: tells the bytes of all entries together; asked when one is written.
     """
 
-    def __init__(self, path: str | os.PathLike[str], limit: int) -> None:
+    def __init__(self, path: str | os.PathLike[str], limit: Callable[[], int]) -> None:
         self.path, self.limit = os.fspath(path), limit
 
     def distrusted(self) -> str:
@@ -135,7 +137,7 @@ class CacheFolder:
 
     def read(self, key: str) -> Document | None:
         """The document of an entry; its use is noted."""
-        path = self._document(key)
+        path = f"{self.path}{os.sep}{key}{_DOCUMENT}"
         try:
             document = _READ_LAST.value(path, partial(_parsed, key))
         except FileNotFoundError:
@@ -171,12 +173,10 @@ class CacheFolder:
         name, size, checksum = blob
         path = self._at(os.path.basename(name))
 
-        def checked(content: bytes, _: os.stat_result) -> bytes:
-            if len(content) != size or zlib.crc32(content) != checksum:
-                raise ValueError(f"{path} is damaged")
-            return content
-
-        return _READ_LAST.value(path, checked)
+        content, _ = _content(path)
+        if len(content) != size or zlib.crc32(content) != checksum:
+            raise ValueError(f"{path} is damaged")
+        return content
 
     # Writing ---------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ class CacheFolder:
         """
         try:
             os.makedirs(self.path, mode=0o700, exist_ok=True)
-            if sum(path.stat().st_size for path in blobs) > self.limit:
+            if sum(path.stat().st_size for path in blobs) > self.limit():
                 return False
             for path in blobs:
                 os.replace(path, self._at(path.name))
@@ -248,9 +248,9 @@ class CacheFolder:
                 if os.stat(stage).st_mtime < old:
                     shutil.rmtree(stage, ignore_errors=True)
         entries = sorted(self.entries(old), key=lambda entry: entry.used)
-        total = sum(entry.size for entry in entries)
+        total, limit = sum(entry.size for entry in entries), self.limit()
         for entry in entries:
-            if total <= self.limit:
+            if total <= limit:
                 break
             if entry.key != keep:
                 self.remove(entry.key)
@@ -333,7 +333,7 @@ class _ReadLast:
 
     def __init__(self, count: int, limit: int) -> None:
         self._count, self._limit = count, limit
-        self._values: dict[str, tuple[list[int], Any]] = {}
+        self._values: dict[str, tuple[tuple[int, ...], Any]] = {}
 
     def value(self, path: str, make: Callable[[bytes, os.stat_result], T]) -> T:
         """What `make` says of the bytes of a file, which has not changed since."""
@@ -359,13 +359,13 @@ class _ReadLast:
         number: int = kept[1]
         return number
 
-    def _keep(self, path: str, of: list[int], value: Any) -> None:
+    def _keep(self, path: str, of: tuple[int, ...], value: Any) -> None:
         if len(self._values) >= self._count:
             self._values.clear()
         self._values[path] = of, value
 
 
-_READ_LAST = _ReadLast(32, 1 << 16)
+_READ_LAST = _ReadLast(32, KEPT_BYTES)
 
 
 def _content(path: str) -> tuple[bytes, os.stat_result]:

@@ -18,6 +18,7 @@ from tflite_ort.providers.delegates import Delegate, ExecutionProviderDelegate, 
 from tflite_ort.providers.processor import processor
 from tflite_ort.providers.session import ORT_BUILD, devices
 from tflite_ort.providers.traits import traits_of
+from tflite_ort.schema.file.budgets import DEFAULT
 
 if TYPE_CHECKING:
     from importlib import util
@@ -33,6 +34,7 @@ Settings = tuple[Any, ...]  # as `short` takes them
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _DISTRIBUTION, _INFO = "tflite_ort-", ".dist-info"
 _SUBPACKAGES = ("schema", "versioning", "opmap", "fallback_kernels")
+_LIMITS = attrgetter(*DEFAULT.names())
 # Delegates of other classes have code of their own.
 _WITHOUT_CODE = frozenset({Delegate, ExecutionProviderDelegate})
 
@@ -82,8 +84,7 @@ def settings_of(
     if not _WITHOUT_CODE.issuperset(map(type, delegates)):
         return None
     rows = tuple([_row_on_cpu() if each is on_cpu() else _row(each) for each in delegates])
-    limits = attrgetter(*budgets.names())(budgets)
-    return rows, resolver, limits, tuple(choices.items())
+    return rows, resolver, _LIMITS(budgets), tuple(choices.items())
 
 
 @cache

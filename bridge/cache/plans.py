@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.cache.faces import face_of
-from tflite_ort.cache.folder import UNREADABLE, CacheFolder, Document, file_checksum
-from tflite_ort.cache.keys import Settings, digest, entry_key, short
+from tflite_ort.cache.folder import KEPT_BYTES, UNREADABLE, CacheFolder, Document, file_checksum
+from tflite_ort.cache.keys import Settings, digest, entry_key, settings_of, short
 from tflite_ort.opened_model import Face
 from tflite_ort.opening import ModelFile
 from tflite_ort.optional import late
 from tflite_ort.plan.stored import Row, StoredScopes, WholeRow
-from tflite_ort.providers.stored_graph import PACKED, StoredGraph
+from tflite_ort.providers.stored_graph import PACKED, SMALL, StoredGraph
 from tflite_ort.records import record
 from tflite_ort.schema.file.plain_files import identity
 
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from tflite_ort.cache import new_faces
     from tflite_ort.plan import recording
     from tflite_ort.plan.recording import Recorder
-    from tflite_ort.schema import Model
+    from tflite_ort.providers.delegates import Delegate
+    from tflite_ort.schema import Budgets, Model
 else:
     shutil = late("shutil")
     new_faces = late("tflite_ort.cache.new_faces")
@@ -96,15 +97,23 @@ class StoredEntry:
         Raises:
             ValueError: one of them is not; OSError where it cannot be read.
         """
-        kind, files, weights = row
+        kind, files, inputs, outputs, weights = row
+        made = self.document.made
+        if files[0] in made:
+            kept: StoredGraph = made[files[0]]
+            return kept
         blobs = self.document.hot["blobs"]
+        size = blobs[files[0]][1]
         in_place = {each[0]: self._weights(each, blobs) for each in weights}
         written = (self.folder.path, *(tuple(blobs[number]) for number in files))
-        if kind == PACKED and blobs[files[0]][1] <= _READ_BYTES:
+        if kind in (SMALL, PACKED) and size <= _READ_BYTES:
             content = self.folder.content(blobs[files[0]])
-            return StoredGraph(kind, "", in_place, content, written)
+            graph = StoredGraph(kind, "", inputs, outputs, in_place, content, written)
+            if size <= KEPT_BYTES and not weights:
+                made[files[0]] = graph
+            return graph
         paths = [self.folder.whole(blobs[number]) for number in files]
-        return StoredGraph(kind, paths[0], in_place, files=written)
+        return StoredGraph(kind, paths[0], inputs, outputs, in_place, files=written)
 
     def _weights(self, row: Row, blobs: Sequence[Row]) -> Array:
         """Weights that a session reads where they are."""
@@ -118,9 +127,22 @@ class StoredEntry:
 
 
 def plan_cache(
-    folder: CacheFolder, file: ModelFile, settings: Settings, path: str | os.PathLike[str]
-) -> PlanCache:
-    """The entries of the model in `file`, which was opened as `path`."""
+    folder: CacheFolder,
+    file: ModelFile,
+    path: str | os.PathLike[str],
+    delegates: Sequence[Delegate],
+    resolver: str,
+    budgets: Budgets,
+    **choices: str | int | bool,
+) -> PlanCache | None:
+    """The entries of the model in `file`, which was opened as `path`; None where its plans depend
+    on what cannot be told.
+
+    Args: see `settings_of`.
+    """
+    settings = settings_of(delegates, resolver, budgets, **choices)
+    if settings is None:
+        return None
     return PlanCache(folder, file_digest(folder, file), settings, file.content, path)
 
 
@@ -153,7 +175,7 @@ class PlanCache:
 
     def find(self, subgraph: int, shapes: Mapping[int, Shape]) -> StoredEntry | None:
         """The entry of a subgraph with inputs of these shapes, else as the file says."""
-        of = _inputs(subgraph, shapes)
+        of = subgraph, *sorted(shapes.items())
         if of in self._found:
             return self._found.pop(of)
         document = self._folder.read(entry_key(self._digest, self._settings, of))
@@ -171,7 +193,7 @@ class PlanCache:
         except UNREADABLE:
             self.drop(0, {})
             return None
-        self._found[_inputs(0, {})] = entry
+        self._found[0,] = entry
         return face
 
     def drop(self, subgraph: int, shapes: Mapping[int, Shape]) -> None:
@@ -228,12 +250,7 @@ class PlanCache:
             shutil.rmtree(recorder.stage, ignore_errors=True)
 
     def _key(self, subgraph: int, shapes: Mapping[int, Shape]) -> str:
-        return entry_key(self._digest, self._settings, _inputs(subgraph, shapes))
-
-
-def _inputs(subgraph: int, shapes: Mapping[int, Shape]) -> tuple[Any, ...]:
-    """What stands for a subgraph with inputs of these shapes."""
-    return (subgraph, *sorted(shapes.items())) if shapes else (subgraph,)
+        return entry_key(self._digest, self._settings, (subgraph, *sorted(shapes.items())))
 
 
 def file_digest(folder: CacheFolder, file: ModelFile) -> str:
@@ -245,7 +262,7 @@ def file_digest(folder: CacheFolder, file: ModelFile) -> str:
     status = file.status
     if status is None or status.st_size < _REMEMBERED_BYTES or os.name != "posix":
         return digest(file.content)
-    of = tuple(identity(status))
+    of = identity(status)
     found = _DIGESTS.get(of)
     if found is None:
         found = _looked_up(folder, file, short("file", of))

@@ -35,7 +35,7 @@ def list_entries(folder: Folder = None, as_json: AsJson = False) -> None:
     entries = sorted(cache.entries(), key=lambda each: -each.used)
     if as_json:
         rows = [_row(each) for each in entries]
-        say(json.dumps({"folder": str(cache.path), "limit": cache.limit, "entries": rows}))
+        say(json.dumps({"folder": str(cache.path), "limit": cache.limit(), "entries": rows}))
         return
     table = new_table("model", "used", "MB", "key")
     for each in entries:
@@ -43,7 +43,7 @@ def list_entries(folder: Folder = None, as_json: AsJson = False) -> None:
         table.add_row(row["model"], row["used"], f"{each.size / 1e6:.1f}", each.key[:12])
     new_console().print(table)
     total = sum(each.size for each in entries)
-    say(f"{cache.path}: {total / 1e6:.1f} MB, at most {cache.limit / 1e6:.0f} MB")
+    say(f"{cache.path}: {total / 1e6:.1f} MB, at most {cache.limit() / 1e6:.0f} MB")
 
 
 @app.command(cls=VerbCommand)

@@ -35,8 +35,8 @@ def bound_run(
     run: Run = _nothing
     if session is not None:
         run = session_run(session, inputs, outputs, memory, noted=noted)
-    moves_in = [mover(*x.moved) for x in inputs if x.moved is not None]
-    moves_out = [mover(*reversed(x.moved)) for x in outputs if x.moved is not None]
+    moves_in = [mover(*x.moved) for x in inputs if x.bound is not x.array]
+    moves_out = [mover(*reversed(x.moved)) for x in outputs if x.bound is not x.array]
     if not (moves_in or moves_out or passed):
         return run
 

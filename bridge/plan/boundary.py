@@ -66,10 +66,9 @@ class BoundaryTensor:
         return replace(self, dtype=np.dtype(window.dtype), window=window)
 
     @property
-    def moved(self) -> tuple[Array, Array] | None:
-        """(codes, the array of the same codes moved by 128) if the session carries it so."""
-        if self.array is None or self.bound is None or self.bound is self.array:
-            return None
+    def moved(self) -> tuple[Array, Array]:
+        """The codes, and the same moved by 128 as the session carries them."""
+        assert self.array is not None and self.bound is not None
         return self.array, self.bound
 
     @property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,13 +117,12 @@ def allocated(
     }
     kept = [tensor for tensor in _kept(graph, parts) if tensor.index not in variables]
     try:
-        arrays = {tensor.index: blank(tensor) for tensor in kept}
+        arrays = {tensor.index: blank(tensor)() for tensor in kept}
     except (MemoryError, ValueError) as error:  # ValueError: numpy has no such array
         raise InsufficientMemory(f"the model's tensors cannot be allocated: {error}") from error
     if called:
         return Memory(arrays, variables)
-    state.kept.place(graph.subgraph, arrays)
-    return Memory(arrays, variables, kept=state.kept.outputs(graph.subgraph))
+    return Memory(arrays, variables, kept=state.kept.place(graph.subgraph, arrays))
 
 
 def _kept(graph: Specialized, parts: Sequence[Partition]) -> list[TensorView]:
@@ -139,9 +139,9 @@ def _bytes(tensor: TensorView) -> int:
     return known_product(tensor.shape) * tensor.dtype.itemsize
 
 
-def blank(tensor: TensorView) -> Array:
-    """Zeros, or empty strings; numbers take memory only as they are written."""
+def blank(tensor: TensorView) -> Callable[[], Array]:
+    """What makes zeros, or empty strings; numbers take memory only as they are written."""
     dtype = tensor.dtype
     if dtype.hasobject:
-        return np.full(tensor.shape, b"", dtype)
-    return np.zeros(tensor.shape, dtype)
+        return partial(np.full, tensor.shape, b"", dtype)
+    return partial(np.zeros, tensor.shape, dtype)

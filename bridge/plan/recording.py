@@ -96,8 +96,9 @@ class Recorder:
         if session.saved is None:
             self.spoil("a session could not be saved")
             return None
+        files = [self._blob(path) for path in session.saved.files]
         weights = [self._weights(*each) for each in session.in_place.items()]
-        return [session.saved.kind, [self._blob(path) for path in session.saved.files], weights]
+        return [session.saved.kind, files, list(session.inputs), list(session.outputs), weights]
 
     def _blob(self, path: Path) -> int:
         self.blobs.append(path)

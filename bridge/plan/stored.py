@@ -8,7 +8,7 @@ as always, and the stored part spares the translation and the making of the sess
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -197,6 +197,11 @@ class Crossing:
             whole = Whole(tuple(place[0]), place[1])
         return cls(tensors[index], np.dtype(dtype), whole, window)
 
+    def is_plain(self, arrays: Collection[int]) -> bool:
+        """Whether the session has it as the array that it has for good."""
+        same = self.whole is None and self.window is None and self.dtype == self.tensor.dtype
+        return same and self.tensor.index in arrays
+
     def over(self, memory: Memory) -> BoundaryTensor:
         """The same with its array."""
         crossing = BoundaryTensor.of(self.tensor, self.dtype, memory)
@@ -207,22 +212,38 @@ class Crossing:
 
 @record
 class StoredSession:
-    """What a row says of a session, ready for any number of plans."""
+    """What a row says of a session, ready for any number of plans.
+
+    Args:
+        places: of a session that reads and writes arrays of the interpreter as they are, the
+            tensor indices of its inputs and of its outputs; None of others.
+    """
 
     row: Mapping[str, Any]
     inputs: Sequence[Crossing]
     outputs: Sequence[Crossing]
     passed: Sequence[tuple[TensorView, TensorView]]
+    places: tuple[Sequence[int], Sequence[int]] | None
 
     @classmethod
-    def of(cls, row: Mapping[str, Any], tensors: Mapping[int, TensorView]) -> StoredSession:
-        """What a row describes."""
-        return cls(
-            row,
-            [Crossing.of(each, tensors) for each in row["inputs"]],
-            [Crossing.of(each, tensors) for each in row["outputs"]],
-            [(tensors[source], tensors[target]) for source, target in row["passed"]],
-        )
+    def of(
+        cls,
+        row: Mapping[str, Any],
+        tensors: Mapping[int, TensorView],
+        arrays: Collection[int] = (),
+    ) -> StoredSession:
+        """What a row describes.
+
+        Args:
+            arrays: tensors that have one array for good.
+        """
+        inputs = [Crossing.of(each, tensors) for each in row["inputs"]]
+        outputs = [Crossing.of(each, tensors) for each in row["outputs"]]
+        passed = [(tensors[source], tensors[target]) for source, target in row["passed"]]
+        places = None
+        if not passed and all(x.is_plain(arrays) for x in (*inputs, *outputs)):
+            places = [x.tensor.index for x in inputs], [x.tensor.index for x in outputs]
+        return cls(row, inputs, outputs, passed, places)
 
 
 def session_run_of(
@@ -239,13 +260,19 @@ def session_run_of(
     row, session = stored.row, None
     if row["in_place"]:
         share(row["in_place"], memory)
-    inputs = [each.over(memory) for each in stored.inputs]
-    outputs = [each.over(memory) for each in stored.outputs]
     if row["graph"] is not None:
         try:
             session = _stored_session(row, graph(row["graph"]), around)
         except (DelegateError, KeyError, OSError, TypeError, ValueError) as error:
             raise StaleEntry(str(error)) from error
+    if session is not None and stored.places is not None:
+        sources, targets = stored.places
+        arrays = memory.arrays
+        return session.runner(
+            session.bind([arrays[i] for i in sources], [arrays[i] for i in targets])
+        )
+    inputs = [each.over(memory) for each in stored.inputs]
+    outputs = [each.over(memory) for each in stored.outputs]
     return bound_run(session, inputs, outputs, stored.passed, memory, noted=row["noted"])
 
 
@@ -275,13 +302,13 @@ class WholeRow:
         variables: by tensor index.
         tensors: those that it keeps, and those at the boundary of a session.
         types: of `tensors`.
-        arrays: the tensors that have one.
+        arrays: what makes the arrays of those that have one.
     """
 
     variables: Mapping[int, VariableKey]
     tensors: Mapping[int, TensorView]
     types: Mapping[int, TensorType]
-    arrays: Sequence[int]
+    arrays: Mapping[int, Callable[[], Array]]
     sessions: Sequence[StoredSession]
 
     @classmethod
@@ -290,8 +317,9 @@ class WholeRow:
         keys = {index: variable_key(key) for index, key in row["variables"]}
         tensors = {each[0]: tensor_of(each, quantized=each[0] in keys) for each in row["tensors"]}
         types = {index: tensor.type for index, tensor in tensors.items()}
-        sessions = [StoredSession.of(step, tensors) for step in row["steps"]]
-        return cls(keys, tensors, types, row["arrays"], sessions)
+        arrays = {index: blank(tensors[index]) for index in row["arrays"]}
+        sessions = [StoredSession.of(step, tensors, arrays) for step in row["steps"]]
+        return cls(keys, tensors, types, arrays, sessions)
 
 
 @record
@@ -344,9 +372,8 @@ def whole_plan(
     started = time.perf_counter()
     tensors = row.tensors
     variables = {index: state.variable(key, tensors[index]) for index, key in row.variables.items()}
-    arrays = {index: blank(tensors[index]) for index in row.arrays}
-    state.kept.place(subgraph, arrays)
-    memory = Memory(arrays, variables, kept=state.kept.outputs(subgraph))
+    arrays = {index: make() for index, make in row.arrays.items()}
+    memory = Memory(arrays, variables, {}, state.kept.place(subgraph, arrays))
     runs = [
         explained(session_run_of(stored, graph, memory, around), partial(explain, number))
         for number, stored in enumerate(row.sessions)

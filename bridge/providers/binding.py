@@ -66,11 +66,14 @@ class Binding:
         on_device: bool,
     ) -> None:
         self.session, self.bound = session, bound
-        self.sources = [x if isinstance(x, DeviceTensor) else paired(x) for x in sources]
-        self.targets = [x if isinstance(x, DeviceTensor) else paired(x) for x in targets]
-        self.copied = on_device or DeviceTensor in map(type, sources)
-        unmade = [x for x in targets if isinstance(x, DeviceTensor) and x.value is None]
-        self.unmade = bool(unmade)
+        self.sources, self.targets = list(sources), list(targets)
+        self.copied, self.unmade = on_device or DeviceTensor in map(type, sources), False
+        for tensors in (self.sources, self.targets):
+            for place, tensor in enumerate(tensors):
+                if isinstance(tensor, DeviceTensor):
+                    self.unmade |= tensors is self.targets and tensor.value is None
+                elif tensor.dtype.kind == "c":
+                    tensors[place] = paired(tensor)
 
     def __del__(self) -> None:
         self.bound = None  # before the sessions whose memory it refers to

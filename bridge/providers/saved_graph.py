@@ -10,7 +10,15 @@ from onnxruntime.capi import onnxruntime_pybind11_state as _ort
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.session import ORT_ERRORS, said
 from tflite_ort.providers.settings import configure
-from tflite_ort.providers.stored_graph import COMPILED, MAPPED, MAPPED_BYTES, PACKED, SavedGraph
+from tflite_ort.providers.stored_graph import (
+    COMPILED,
+    MAPPED,
+    MAPPED_BYTES,
+    PACKED,
+    SMALL,
+    SMALL_BYTES,
+    SavedGraph,
+)
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.schema import DelegateError
 
@@ -42,23 +50,28 @@ def check_compatible(path: str, provider: Provider) -> None:
         raise DelegateError(f"{path} is not for this {provider.name}")
 
 
-def save(
+def save_to(
+    path: pathlib.Path,
     options: onnxruntime.SessionOptions,
     provider: Provider,
-    path: pathlib.Path,
-    weights_bytes: int,
+    graph: int,
+    weights: int,
 ) -> SavedGraph:
     """Have a session write what it can be made of again; what that will be.
 
     Args:
-        weights_bytes: of the weights that it is handed beside the graph.
+        graph: its bytes.
+        weights: bytes of those that are handed over beside the graph.
     """
     beside = path.with_name(f"{path.name}.weights")
     if not traits_of(provider.name).takes_all_nodes:
         configure(options, "ep.context_", enable="1", file_path=str(path), embed_mode="1")
         return SavedGraph(COMPILED, [path])
     options.optimized_model_filepath = str(path)
-    if weights_bytes <= MAPPED_BYTES:
+    if graph <= SMALL_BYTES and not weights:
+        configure(options, "session.", save_model_format="ONNX")
+        return SavedGraph(SMALL, [path])
+    if weights <= MAPPED_BYTES:
         configure(options, "session.", save_model_format="ORT")
         return SavedGraph(PACKED, [path])
     configure(options, "session.", save_model_format="ONNX")

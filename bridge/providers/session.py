@@ -133,6 +133,7 @@ class Weights:
 
 
 _NO_WEIGHTS: Mapping[str, Weights] = {}
+_NO_NAMES: frozenset[str] = frozenset()
 
 
 @record
@@ -167,6 +168,7 @@ class Session:
             where that is not possible.
 
     Attributes:
+        inputs, outputs: names, of inputs without those in place.
         saved: what was written; None for nothing.
         weights: by name, the initializers that were handed over.
 
@@ -209,10 +211,12 @@ class Session:
         self._run = self._session.run_with_iobinding
         if not self._plain and provider.name not in self._session.get_providers():
             raise DelegateError(f"ONNX Runtime could not load {provider}, its log says why")
-        self._inputs = list(map(_NAME, self._session.get_inputs()))
-        if self.in_place:
-            self._inputs = [name for name in self._inputs if name not in self.in_place]
-        self._outputs = list(map(_NAME, self._session.get_outputs()))
+        if isinstance(graph, StoredGraph):
+            self.inputs, self.outputs = graph.inputs, graph.outputs
+        else:
+            names = map(_NAME, self._session.get_inputs())
+            self.inputs = [name for name in names if name not in self.in_place]
+            self.outputs = list(map(_NAME, self._session.get_outputs()))
         self.on_device = not self._plain and any(
             x.name != _HOST for x in self._session.get_input_memory_infos()
         )
@@ -231,8 +235,8 @@ class Session:
         options = settings.shared_options() if alone and self._plain else settings.options()
         saved = None
         if save is not None:
-            size = sum(each.array.nbytes for each in self.weights.values())
-            saved = saved_graph.save(options, provider, save, size)
+            sizes = len(graph.content), sum(x.array.nbytes for x in self.weights.values())
+            saved = saved_graph.save_to(save, options, provider, *sizes)
         if self.weights:
             options.add_external_initializers(
                 list(self.weights), [weights.value for weights in self.weights.values()]
@@ -255,7 +259,7 @@ class Session:
         num_threads: int,
     ) -> Any:
         if isinstance(graph, StoredGraph):
-            content, idle = graph.source, frozenset[str]()
+            content, idle = graph.content or graph.path, _NO_NAMES
         else:
             content, idle = graph.content, optimizers.left_out(graph.operators)
         if self._plain:
@@ -301,7 +305,7 @@ class Session:
             self._bind_array(bound, name, weights)
         if not binding.copied:
             self._bind_inputs(binding)
-        for name, target in zip(self._outputs, binding.targets, strict=True):
+        for name, target in zip(self.outputs, binding.targets, strict=True):
             if not isinstance(target, DeviceTensor):
                 if self._plain:
                     bound.bind_ortvalue_output(name, value_over(target))
@@ -317,7 +321,7 @@ class Session:
         """Read one of the inputs from another array."""
         binding.sources[position] = array = paired(array)
         if not binding.copied:
-            self._bind_array(binding.bound, self._inputs[position], array)
+            self._bind_array(binding.bound, self.inputs[position], array)
 
     def run(self, binding: Binding) -> None:
         """One inference over the bound tensors."""
@@ -347,7 +351,7 @@ class Session:
         return run
 
     def _bind_inputs(self, binding: Binding) -> None:
-        for name, source in zip(self._inputs, binding.sources, strict=True):
+        for name, source in zip(self.inputs, binding.sources, strict=True):
             if isinstance(source, DeviceTensor):
                 binding.bound.bind_ortvalue_input(name, source.value)
             else:
@@ -365,7 +369,7 @@ class Session:
     def _keep(self, binding: Binding) -> None:
         """From now on use again the device memory that the first run has taken."""
         made = binding.bound.get_outputs()
-        for name, target, value in zip(self._outputs, binding.targets, made, strict=True):
+        for name, target, value in zip(self.outputs, binding.targets, made, strict=True):
             if isinstance(target, DeviceTensor) and target.value is None:
                 target.value, target.maker = value, self
                 binding.bound.bind_ortvalue_output(name, value)
@@ -374,9 +378,9 @@ class Session:
     def call(self, inputs: Sequence[Array]) -> list[Array]:
         """One inference over arrays in graph order; returns what it made, in arrays of its own."""
         try:
-            feeds = dict(zip(self._inputs, map(paired, inputs), strict=True))
+            feeds = dict(zip(self.inputs, map(paired, inputs), strict=True))
             everything = {**feeds, **self.in_place}
-            results = self._session.run(self._outputs, everything, _RUN_OPTIONS)
+            results = self._session.run(self.outputs, everything, _RUN_OPTIONS)
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime failed: {said(error)}") from _cause(error)
         if any(result is None for result in results):

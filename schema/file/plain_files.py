@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +42,11 @@ _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC",
 _DESCENDS = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd
 
 Path = str | os.PathLike[str]
+
+# What is another for another file, and after every change of a file but one through a map.
+identity: Callable[[os.stat_result], tuple[int, ...]] = attrgetter(
+    *("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
+)
 
 
 def file_content(path: Path) -> Array:
@@ -143,17 +149,16 @@ def _opened(path: str, folder: int | None = None) -> int:
         status = os.stat(path, dir_fd=folder, follow_symlinks=follow)
     except ValueError as error:  # a NUL in the name
         raise UnreadableModel(f"{path!r} cannot be opened: {error}") from error
-    _check_plain(status, path)
+    if not stat.S_ISREG(status.st_mode):
+        raise _not_plain(status, path)
     flags = os.O_RDONLY | _NO_WAIT | (0 if follow else _NO_LINK)
     return os.open(path, flags, dir_fd=folder)
 
 
-def _check_plain(status: os.stat_result, path: str) -> None:
-    if stat.S_ISREG(status.st_mode):
-        return
+def _not_plain(status: os.stat_result, path: str) -> Exception:
     if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    raise UnreadableModel(f"{path!r} is {_kind(status.st_mode)}, not a plain file")
+        return IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    return UnreadableModel(f"{path!r} is {_kind(status.st_mode)}, not a plain file")
 
 
 def _kind(mode: int) -> str:
@@ -171,7 +176,8 @@ def _content(descriptor: int, path: str) -> tuple[Array, os.stat_result | None]:
     """The content of a file that was opened as `path`, and what the system says of it."""
     try:
         before = os.fstat(descriptor)
-        _check_plain(before, path)
+        if not stat.S_ISREG(before.st_mode):
+            raise _not_plain(before, path)
         content = _bytes(descriptor, before.st_size)
         after = os.fstat(descriptor)
     finally:
@@ -186,9 +192,3 @@ def _bytes(descriptor: int, size: int) -> Array:
     while parts[-1] and (left := left - len(parts[-1])) > 0:
         parts.append(os.read(descriptor, left))
     return np.frombuffer(parts[0] if len(parts) == 1 else b"".join(parts), np.uint8)
-
-
-def identity(status: os.stat_result) -> list[int]:
-    """What is another for another file, and after every change of a file but one through a map."""
-    times = [status.st_mtime_ns, status.st_ctime_ns]
-    return [status.st_dev, status.st_ino, status.st_size, *times]
