@@ -55,22 +55,20 @@ def imported(name: str) -> ModuleType:
     return module
 
 
-_own = object.__getattribute__
-
-
 class late:  # noqa: N801  # reads as a statement
     """A module that is imported when something of it is first used."""
+
+    __slots__ = ("__dict__", "_module", "_name")
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._module: ModuleType | None = None
 
-    def __getattribute__(self, attribute: str) -> Any:  # faster than to miss it here first
-        module = _own(self, "_module")
-        if module is None:
-            module = imported(_own(self, "_name"))
-            self._module = module
-        return getattr(module, attribute)
+    def __getattr__(self, attribute: str) -> Any:
+        if self._module is None:
+            self._module = imported(self._name)
+            self.__dict__ = self._module.__dict__  # so that this function is not asked again
+        return getattr(self._module, attribute)
 
 
 _util = late("importlib.util")

@@ -91,6 +91,17 @@ def test_a_constructor_is_compiled_once_for_the_class_itself() -> None:
     assert Below(3).y == 6
 
 
+def test_fields_may_have_the_names_of_what_a_constructor_uses() -> None:
+    @record
+    class Named:
+        type: int
+        cls: int = 2
+        object: int = 3
+
+    named = [Named(x, object=4) for x in range(2 * _OFTEN)]
+    assert named == [Named(x, 2, 4) for x in range(2 * _OFTEN)]
+
+
 def test_a_record_does_what_a_dataclass_does() -> None:
     for values, named in (((1,), {}), ((1, 3, ["a"]), {}), ((), {"names": ["b"], "x": 4})):
         place, twin = Place(*values, **named), Twin(*values, **named)  # type: ignore[arg-type]
