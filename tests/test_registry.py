@@ -17,7 +17,7 @@ from tflite_ort.schema.values.inputs import Inputs
 from tflite_ort.schema.values.sizes import unknown_size
 from tflite_ort.specialize.called_subgraphs import CALLERS
 from tflite_ort.specialize.resources import NAMES
-from tflite_ort.versioning.registry import Registry
+from tflite_ort.versioning.registry import Entry, Registry
 
 Function = Callable[..., Any]
 
@@ -57,6 +57,20 @@ def test_a_second_registration_of_a_pair_raises() -> None:
     registry(Op.ADD, versions=(1, 2))(print)
     with pytest.raises(ValueError, match="ADD version 2 has a test already"):
         registry(Op.ADD, versions=(2, 3))(repr)
+
+
+def test_neither_of_a_registry_and_its_copy_sees_what_is_changed_in_the_other() -> None:
+    registry, other = Registry[Function]("test"), Registry[Function]("test")
+    other(Op.ADD, versions=(1, 2))(print)
+    other(Op.SUB, versions=(1, 1))(repr)
+    registry.update(other)
+    copy = registry.copy()
+    again = copy.copy()
+    assert copy.find(Op.ADD, 1) is registry.find(Op.ADD, 1) is not None
+    registry.remove(Op.ADD, 1)
+    copy.replace(Entry(Op.SUB, 2, 2, Inputs.of(("x",)), len))
+    found = [[each.versions(op) for op in (Op.ADD, Op.SUB)] for each in (registry, copy, again)]
+    assert found == [[[2], [1]], [[1, 2], [1, 2]], [[1, 2], [1]]]
 
 
 @pytest.mark.parametrize("versions", [(0, 1), (3, 2), (-1, -1)])

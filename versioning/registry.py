@@ -61,6 +61,8 @@ class Registry(Generic[F]):
         self._entries: dict[Key, dict[int, Entry[F]]] = {}
         # What `update` took and nobody has looked up since, the last one first in rank.
         self._taken: dict[Key, tuple[Registry[F], ...]] = {}
+        # Both are those of a copy too, until one of the two is changed.
+        self._is_shared = False
 
     def __call__(
         self,
@@ -82,22 +84,32 @@ class Registry(Generic[F]):
 
     def replace(self, entry: Entry[F]) -> None:
         """Register `entry`, whatever there was before."""
+        self._own()
         self._entries[entry.op] = {**self._of(entry.op), **_by_version(entry)}
 
     def remove(self, op: Key, version: int) -> None:
         """Forget the pair, if it is there."""
+        self._own()
         self._entries[op] = {n: entry for n, entry in self._of(op).items() if n != version}
 
     def copy(self) -> Registry[F]:
         """A registry of the same entries, to which others can be added; of one without families."""
         made: Registry[F] = Registry(self.kind)
-        made._entries, made._taken = dict(self._entries), dict(self._taken)
+        made._entries, made._taken = self._entries, self._taken
+        made._is_shared = self._is_shared = True
         return made
+
+    def _own(self) -> None:
+        """Make ready to be changed, which a copy does not see."""
+        if self._is_shared:
+            self._entries, self._taken = dict(self._entries), dict(self._taken)
+            self._is_shared = False
 
     def update(self, other: Registry[F], only: Collection[Key] | None = None) -> None:
         """Register all of `other`, or `only` what it has of these operators, whatever there was
         before."""
         known = other._known() if only is None else only
+        self._own()
         if not self._taken:
             self._taken = dict.fromkeys(known, (other,))
             return

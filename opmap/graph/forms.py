@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,6 +33,7 @@ class Layout(Enum):
 
     __hash__ = object.__hash__  # Enum's own is a function in Python, and slow
 
+    @cache  # layouts last as long as the process, and ranks are few
     def permutation(self, rank: int) -> tuple[int, ...]:
         """From channels-last to this layout: (0, 3, 1, 2) for a rank-4 channels-first."""
         if self is Layout.LAST or rank < 3:
@@ -40,7 +42,7 @@ class Layout(Enum):
 
     def inverse(self, rank: int) -> tuple[int, ...]:
         """From this layout to channels-last: (0, 2, 3, 1) for a rank-4 channels-first."""
-        return tuple(int(i) for i in np.argsort(self.permutation(rank)))
+        return tuple(map(self.permutation(rank).index, range(rank)))
 
     def axis(self, axis: int, rank: int) -> int:
         """Where channels-last axis `axis` (not negative) is in this layout."""
@@ -52,7 +54,7 @@ class Layout(Enum):
 
     def order(self, sizes: Sequence[Size]) -> tuple[Size, ...]:
         """As `shape`, of sizes that may have names."""
-        return tuple(sizes[i] for i in self.permutation(len(sizes)))
+        return tuple([sizes[i] for i in self.permutation(len(sizes))])
 
 
 class Domain(Enum):
