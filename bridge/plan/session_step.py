@@ -132,10 +132,12 @@ def _providers(
         DelegateError: the delegate was given no node, or not all and the context is strict.
     """
     assigned = session.assigned()
+    if not assigned:
+        return {op.index: delegate.name for op in part.operators}
     strays = sorted(node for node, name in assigned.items() if name != delegate.name)
     if strays and context.strict:
         raise DelegateError(f"{delegate.name} was not given {', '.join(strays)}")
-    everywhere = list(dict.fromkeys(assigned.values())) or [delegate.name]
+    everywhere = list(dict.fromkeys(assigned.values()))
     if delegate.name not in everywhere:
         raise DelegateError("ONNX Runtime gave it none of the nodes")
     used: dict[str, dict[str, None]] = {}
@@ -168,7 +170,8 @@ def _session(
     profile = context.profile
     prefix = None if profile is None else profile.prefix
     save = None if context.recorder is None else context.recorder.file()
-    makers = {value.name: node.name for node in model.graph.nodes for value in node.outputs}
+    given = [] if profile is None else model.graph.nodes
+    makers = {value.name: node.name for node in given for value in node.outputs}
     session = model_session(
         model, provider, num_threads=num_threads, small=small, profile=prefix, save=save
     )

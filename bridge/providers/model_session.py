@@ -68,7 +68,8 @@ def model_session(
     graph = SessionGraph(content, weights, fed, operators)
     special = config is not None or profile is not None or save is not None or not optimized
     alone = num_threads == 1 or shares_threads()
-    if provider == ON_CPU and alone and not (special or fed or _draws(model.graph)):
+    draws = any(name.startswith(_RANDOM) for name in operators)  # its session has a generator
+    if provider == ON_CPU and alone and not (special or fed or draws):
         return _shared_session(graph, small)
     return Session(
         graph,
@@ -98,11 +99,6 @@ def _same(a: Mapping[str, Weights], b: Mapping[str, Weights]) -> bool:
 
 def _bytes(array: Array) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
-
-
-def _draws(graph: ir.Graph) -> bool:
-    """Whether a node draws random numbers: its session has a generator."""
-    return any(node.op_type.startswith(_RANDOM) for node in graph.all_nodes())
 
 
 def _handed_over(graph: ir.Graph, fed: Collection[str]) -> dict[str, Weights]:

@@ -13,7 +13,7 @@ from tflite_ort.opmap.graph.integer_arithmetic import (
     beyond_half,
     integer_arithmetic,
 )
-from tflite_ort.opmap.graph.value_types import bodies, constant_values, value_types
+from tflite_ort.opmap.graph.value_types import constant_values, value_types
 from tflite_ort.schema import ExportError
 
 _D = ir.DataType
@@ -78,14 +78,14 @@ class _Halving:
         for node in self._graph.all_nodes():
             self._check_weights(node)
         graph, given = self._graph, set(map(id, (*self._graph.inputs, *self._graph.outputs)))
-        for each in (graph, *(body for node in graph.all_nodes() for body in bodies(node))):
+        for each in (graph, *(body for node in graph.all_nodes() for body in node.bodies)):
             for name, value in list(each.initializers.items()):
                 if id(value) in self._floats and id(value) not in given:
                     self._split(each, name, value)
         first = [self._cast_input(value) for value in graph.inputs if id(value) in self._floats]
         self._convert(graph)
         used = graph.read_ids() | given
-        used |= {id(v) for n in graph.all_nodes() for body in bodies(n) for v in body.outputs}
+        used |= {id(v) for n in graph.all_nodes() for body in n.bodies for v in body.outputs}
         graph.nodes[:0] = [node for node in first if id(node.outputs[0]) in used]
         kept = {n: v for n, v in graph.initializers.items() if id(v) in used}
         graph.initializers.clear()
@@ -118,7 +118,7 @@ class _Halving:
             nodes.append(node)
             if id(node) not in self._whole:
                 _halve_attributes(node)
-            for body in bodies(node):
+            for body in node.bodies:
                 self._convert_body(body, half=id(node) not in self._whole)
             nodes += self._made(node)
         graph.nodes[:] = nodes

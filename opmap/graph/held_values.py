@@ -14,8 +14,8 @@ def hold_values(graph: ir.Graph) -> None:
     ONNX Runtime 1.32 moves a DequantizeLinear behind a Reshape and the like. If the body of a Loop
     or an If reads the result, that ends the process: such a reader is none of the node's inputs.
     """
-    own = set(map(id, graph.nodes))
-    read = {id(value) for value, node, _ in graph.reads() if id(node) not in own}
+    bodies = [body for node in graph.nodes for body in node.bodies]
+    read = set[int]().union(*(body.read_ids() for body in bodies))
     if not read:
         return
     nodes: list[ir.Node] = []
@@ -26,9 +26,8 @@ def hold_values(graph: ir.Graph) -> None:
             held = ir.Value(f"{value.name}/held", dtype=value.dtype, shape=value.shape)
             node.give(0, held)
             nodes.append(ir.Node("Max", [held], [value], name=f"{value.name}/Max"))
-        for attribute in node.attributes.values():
-            if isinstance(attribute, ir.Graph):
-                hold_values(attribute)
+        for body in node.bodies:
+            hold_values(body)
     graph.nodes = nodes
 
 

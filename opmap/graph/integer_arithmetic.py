@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.value_types import Types, bodies, constant_values
+from tflite_ort.opmap.graph.value_types import Types, constant_values
 
 _D = ir.DataType
 _INTEGERS = frozenset(
@@ -59,12 +59,12 @@ class _Search:
     def _link_all(self) -> None:
         """Nodes that floats lead to, and that they come from; a node with bodies is one place,
         which what goes in and comes out of them passes."""
-        owner = {id(v): node for node in self._nodes for body in bodies(node) for v in body.inputs}
+        owner = {id(v): node for node in self._nodes for body in node.bodies for v in body.inputs}
         self._computed |= set(owner)
         for node in self._nodes:
             for value in node.inputs:
                 self._link(value, node, owner)
-            for body in bodies(node):
+            for body in node.bodies:
                 for value in body.outputs:
                     self._link(value, node, owner)
 
@@ -97,7 +97,7 @@ class _Search:
         for node in self._nodes:
             floats = [v for v in node.inputs if v is not None and id(v) in self._floats]
             made = all(self._is_fixed(value, found) for value in floats)
-            if made and not bodies(node) and not self._reads_integers(node):
+            if made and not node.bodies and not self._reads_integers(node):
                 found.add(id(node))
         return found
 

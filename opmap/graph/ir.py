@@ -147,9 +147,12 @@ class Node:
 
     Args:
         attributes: a list has elements of one type. An empty one is a list of integers.
+
+    Attributes:
+        bodies: those of its attributes that are graphs.
     """
 
-    __slots__ = ("attributes", "domain", "inputs", "name", "op_type", "outputs")
+    __slots__ = ("attributes", "bodies", "domain", "inputs", "name", "op_type", "outputs")
 
     def __init__(
         self,
@@ -163,7 +166,9 @@ class Node:
     ) -> None:
         self.op_type, self.domain, self.name = op_type, domain, name
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
-        self.attributes = {} if attributes is None else dict(attributes)
+        self.attributes = dict(attributes) if attributes else {}
+        given = self.attributes.values()
+        self.bodies = [each for each in given if isinstance(each, Graph)] if attributes else []
         for value in self.outputs:
             value._producer = self
 
@@ -265,8 +270,6 @@ def nested(nodes: Iterable[Node]) -> list[Node]:
     found: list[Node] = []
     for node in nodes:
         found.append(node)
-        if Graph in map(type, node.attributes.values()):
-            for attribute in node.attributes.values():
-                if isinstance(attribute, Graph):
-                    found += nested(attribute.nodes)
+        for body in node.bodies:
+            found += nested(body.nodes)
     return found

@@ -272,6 +272,7 @@ def _used(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir.Node
     for node in reversed(nodes):
         if not wanted.isdisjoint(map(id, node.outputs)):
             used.append(node)
-            for each in ir.nested((node,)):
-                wanted.update(map(id, each.inputs))
+            wanted.update(map(id, node.inputs))
+            for body in node.bodies:
+                wanted |= body.read_ids()
     return used[::-1]

@@ -105,9 +105,8 @@ def _homes(graph: ir.Graph) -> Homes:
                 if value is not None:
                     places = homes.setdefault(id(value), {})
                     places.setdefault(id(home), (home, []))[1].append(node)
-            for body in node.attributes.values():
-                if isinstance(body, ir.Graph):
-                    visit(body.nodes, body if node.op_type == "Scan" else home)
+            for body in node.bodies:
+                visit(body.nodes, body if node.op_type == "Scan" else home)
 
     visit(graph.nodes, graph)
     for value in graph.outputs:

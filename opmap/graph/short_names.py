@@ -61,7 +61,7 @@ class _Shortening:
     def run(self) -> None:
         """Name the values that are used most first."""
         for node in self._graph.all_nodes():
-            for body in _bodies(node):
+            for body in node.bodies:
                 body.name = "body"
             outputs = [value for value in node.outputs if id(value) not in self._inner]
             named = outputs or _REFUSING.match(node.op_type)
@@ -79,7 +79,7 @@ class _Shortening:
             made = value.name.startswith((f"{node.name}_out", "c/")) if node.name else True
             if made and id(value) not in self._own:
                 yield value
-        for body in _bodies(node):
+        for body in node.bodies:
             yield from body.inputs
 
     def _next(self) -> str:
@@ -91,10 +91,6 @@ class _Shortening:
                 name += _DIGITS[digit]
             self._number += 1
         return name
-
-
-def _bodies(node: ir.Node) -> list[ir.Graph]:
-    return [each for each in node.attributes.values() if isinstance(each, ir.Graph)]
 
 
 def _label(node: ir.Node) -> str:

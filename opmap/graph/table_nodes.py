@@ -23,9 +23,8 @@ class Names:
         self._taken = {*graph.initializers, *(value.name for value in graph.inputs)}
         for node in graph.all_nodes():
             self._taken.update(value.name for value in node.outputs)
-            for body in node.attributes.values():
-                if isinstance(body, ir.Graph):
-                    self._taken.update(value.name for value in body.inputs)
+            for body in node.bodies:
+                self._taken.update(value.name for value in body.inputs)
 
     def free(self, name: str) -> str:
         """`name`, or one that begins so."""

@@ -66,7 +66,7 @@ def _of_bodies(
     types: Types,
 ) -> Sequence[ir.DataType | None]:
     made: list[ir.DataType | None] = [None]
-    for body in bodies(node):
+    for body in node.bodies:
         for value, kind in zip(body.inputs, given, strict=False):
             _declare(types, value, kind)
         for value in body.initializers.values():
@@ -76,23 +76,18 @@ def _of_bodies(
     return made
 
 
-def bodies(node: ir.Node) -> list[ir.Graph]:
-    """The graphs that a node runs."""
-    return [each for each in node.attributes.values() if isinstance(each, ir.Graph)]
-
-
 def constant_values(graph: ir.Graph) -> set[int]:
     """The `id` of every value that is a constant or computed of constants alone."""
     computed = {id(value) for value in graph.inputs}
     for node in graph.all_nodes():
-        computed |= {id(value) for body in bodies(node) for value in body.inputs}
+        computed |= {id(value) for body in node.bodies for value in body.inputs}
     found: set[int] = set()
     for node in graph.all_nodes():
         for value in node.inputs:
             if value is not None and value.const_value is not None and id(value) not in computed:
                 found.add(id(value))
         given = [value for value in node.inputs if value is not None]
-        if given and not bodies(node) and all(id(value) in found for value in given):
+        if given and not node.bodies and all(id(value) in found for value in given):
             found.update(map(id, node.outputs))
     return found
 
