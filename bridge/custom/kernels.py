@@ -64,14 +64,16 @@ class BoundResolver(OpResolver):
         self._shape_functions: dict[Pair, Preparer] = {}
         self._with_life_cycle: list[Pair] = []
         self._nodes: Nodes = {}
-        self._finalizer = weakref.finalize(self, _free, self._nodes)
+        self._finalizer: Callable[[], object] = _nothing
         present = {(operator_key(code), code.version) for code in model.operator_codes}
         for key, version in present & self.registered.keys():
             self._bind(key, version, self.registered[key, version])
-        with ExitStack() as if_one_fails:
-            if_one_fails.callback(self.close)
-            self._initialize(_standalone(model), num_threads)
-            if_one_fails.pop_all()
+        if self._with_life_cycle:
+            with ExitStack() as if_one_fails:
+                self._finalizer = weakref.finalize(self, _free, self._nodes)
+                if_one_fails.callback(self.close)
+                self._initialize(_standalone(model), num_threads)
+                if_one_fails.pop_all()
 
     def is_checked(self, op: OperatorView[Any]) -> bool:
         """Whether numpy runs `op` after ONNX Runtime, for comparison."""
@@ -141,8 +143,6 @@ class BoundResolver(OpResolver):
 
     def _initialize(self, subgraphs: Iterable[int], num_threads: int) -> None:
         """Make the nodes of these subgraphs ready."""
-        if not self._with_life_cycle:
-            return
         operators = (
             (subgraph, index, operator)
             for subgraph in subgraphs
@@ -161,6 +161,10 @@ class BoundResolver(OpResolver):
 
 def _finder(nodes: Nodes) -> Callable[[OperatorView[Any]], life_cycle.LifeCycleNode]:
     return lambda op: nodes[op.subgraph, op.index]
+
+
+def _nothing() -> None:
+    """What frees no node."""
 
 
 def _free(nodes: Nodes) -> None:

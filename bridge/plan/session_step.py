@@ -50,15 +50,16 @@ def session_step(
         DelegateError: ONNX Runtime could not make it, or not as a strict context wants it.
     """
     backend, pairs, wholes, threads = part.backend, Pairs(), Wholes(), context.num_threads
+    provider = delegate.provider
     part, passed = _without_passed(part, lowered.model.graph, memory)
     if not part.outputs:
         session, providers, inputs, outputs = None, dict[int, str](), _NO_TENSORS, _NO_TENSORS
     else:
-        if delegate.provider == ON_CPU:
+        if provider == ON_CPU:
             wholes = take_wholes(part, lowered.model.graph, memory.variables)
-        if delegate.provider == ON_CPU and threads != 1 and not saves_time(part.operators):
-            threads = 1
-        session = _session(lowered.model, delegate.provider, context, threads, _is_small(part))
+            if threads != 1 and not saves_time(part.operators):
+                threads = 1
+        session = _session(lowered.model, provider, context, threads, _is_small(part))
         providers = _providers(part, session, delegate, context)
         if traits_of(delegate.name).takes_all_nodes and not context.continued:
             pairs = in_place_pairs(part.inputs, [*part.outputs, *part.copies], lowered.model.graph)
@@ -72,7 +73,7 @@ def session_step(
         facts["in_place"] = pairs
         context.recorder.add(context.scope, session, inputs, outputs, passed, **facts)
         if session is not None:
-            _check_saved(session, delegate.provider, context.recorder)
+            _check_saved(session, provider, context.recorder)
     run = bound_run(session, inputs, outputs, passed, memory, noted=context.continued)
     return SessionStep(run, providers)
 

@@ -25,6 +25,9 @@ _EXTERNAL = 1  # DataLocation
 # AttributeProto.AttributeType
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS = range(1, 9)
 
+# Longer lists are not kept; paddings have two numbers for each dimension.
+_FEW = 16
+
 _NOWHERE: Mapping[str, Place] = MappingProxyType({})
 
 
@@ -93,14 +96,27 @@ def _node(node: ir.Node) -> bytes:
     if node.name:
         parts.append(_text(3, node.name))
     parts.append(_text(4, node.op_type))
-    parts += [_bytes(5, _attribute(name, value)) for name, value in node.attributes.items()]
+    parts += [_attribute(name, value) for name, value in node.attributes.items()]
     if node.domain:
         parts.append(_text(7, node.domain))
     return b"".join(parts)
 
 
 def _attribute(name: str, value: ir.Attribute) -> bytes:
-    return _text(1, name) + _attribute_value(value)
+    """An AttributeProto, as a field of its node."""
+    if isinstance(value, int):
+        return _kept_attribute(name, value)
+    if isinstance(value, (list, tuple)) and len(value) <= _FEW and set(map(type, value)) <= {int}:
+        return _kept_attribute(name, tuple(value))
+    return _new_attribute(name, value)
+
+
+def _new_attribute(name: str, value: ir.Attribute) -> bytes:
+    return _bytes(5, _text(1, name) + _attribute_value(value))
+
+
+# Layers have the same strides and paddings.
+_kept_attribute = lru_cache(maxsize=1024)(_new_attribute)
 
 
 def _attribute_value(value: ir.Attribute) -> bytes:
@@ -118,8 +134,6 @@ def _attribute_value(value: ir.Attribute) -> bytes:
 
 
 def _attribute_list(values: Sequence[int] | Sequence[float] | Sequence[str]) -> bytes:
-    if set(map(type, values)) == {int}:
-        return _integers(*values)
     parts: list[bytes] = []
     kinds = set()
     for value in values:
@@ -137,20 +151,17 @@ def _attribute_list(values: Sequence[int] | Sequence[float] | Sequence[str]) -> 
     return b"".join(parts) + _int(20, kinds.pop() if kinds else _INTS)
 
 
-@lru_cache(maxsize=256)  # the layers of a network have the same strides and paddings
-def _integers(*values: int) -> bytes:
-    return b"".join([_int(8, value) for value in values]) + _int(20, _INTS)
-
-
 def _value(value: ir.Value) -> bytes:
     """A ValueInfoProto."""
     name = _text(1, value.name)
-    if value.dtype is None:
-        return name
-    shape = b""
-    if value.shape is not None:
-        shape = _bytes(2, b"".join(_bytes(1, _dimension(size)) for size in value.shape))
-    return name + _bytes(2, _bytes(1, _int(1, value.dtype) + shape))
+    return name if value.dtype is None else name + _type(value.dtype, value.shape)
+
+
+@lru_cache(maxsize=1024)
+def _type(dtype: ir.DataType, shape: ir.Shape | None) -> bytes:
+    """The field of a ValueInfoProto that says both."""
+    sizes = b"" if shape is None else _bytes(2, b"".join([_bytes(1, _dimension(s)) for s in shape]))
+    return _bytes(2, _bytes(1, _int(1, dtype) + sizes))
 
 
 def _dimension(size: int | str | None) -> bytes:
@@ -167,7 +178,7 @@ def _initializer(name: str, value: ir.Value, place: Place | None) -> Iterable[Pa
 
 def _tensor(name: str, tensor: ir.Tensor, place: Place | None = None) -> Sequence[Part]:
     """The parts of a TensorProto."""
-    kind = b"".join(_int(1, size) for size in tensor.shape) + _int(2, tensor.dtype)
+    kind = _kind(tensor.shape, tensor.dtype)
     title = _text(8, name) if name else b""
     if place is not None:
         fields = {"location": place.location, "offset": place.offset, "length": tensor.nbytes}
@@ -176,6 +187,12 @@ def _tensor(name: str, tensor: ir.Tensor, place: Place | None = None) -> Sequenc
     if tensor.dtype is ir.DataType.STRING:
         return kind, b"".join(_bytes(6, word) for word in tensor.array.flat), title
     return kind, title, _sized(9, tensor.nbytes), tensor.data()
+
+
+@lru_cache(maxsize=1024)
+def _kind(shape: tuple[int, ...], dtype: ir.DataType) -> bytes:
+    """The fields of a TensorProto that say both."""
+    return b"".join([_int(1, size) for size in shape]) + _int(2, dtype)
 
 
 def _entry(number: int, key: str, value: str) -> bytes:

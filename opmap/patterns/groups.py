@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from tflite_ort.opmap.graph import Graph, Target
@@ -99,13 +99,15 @@ def groups(
         operators: in execution order.
         results: the tensors that are read from outside.
     """
-    present = Counter(op.op for op in operators)
+    present: dict[Op, int] = {}
+    for op in operators:
+        present[op.op] = present.get(op.op, 0) + 1
     grouped = dict[int, Group]()
-    if present[Op.UNIDIRECTIONAL_SEQUENCE_LSTM] > 1:
+    if present.get(Op.UNIDIRECTIONAL_SEQUENCE_LSTM, 0) > 1:
         for pair, plan in paired_cells.pairs(operators, target):
             if all(registry.shares(translator, each) for each in pair):
                 _add(grouped, Group(pair, plan, pair[-1]))
-    if present[Op.MAX_POOL_2D] and present[Op.CONV_2D]:
+    if Op.MAX_POOL_2D in present and Op.CONV_2D in present:
         for pair, plan in pooled_columns.pooled(operators, results, target):
             if all(registry.shares(translator, each) for each in pair):
                 _add(grouped, Group(pair, plan, pair[-1]))
@@ -124,7 +126,7 @@ def _add(grouped: dict[int, Group], group: Group) -> None:
 
 def _may_be_unrolled(operators: Sequence[View], present: Mapping[Op, int]) -> bool:
     """Whether a matrix multiplies rows more than once, as in the steps of a recurrent cell."""
-    if present[Op.FULLY_CONNECTED] < 2 or not any(present[op] for op in _ACTIVATIONS):
+    if present.get(Op.FULLY_CONNECTED, 0) < 2 or present.keys().isdisjoint(_ACTIVATIONS):
         return False
     products = [op for op in operators if op.op is Op.FULLY_CONNECTED and len(op.inputs) > 1]
     filters = Counter(op.inputs[1].index for op in products if op.inputs[1] is not None)
@@ -140,11 +142,7 @@ def _add_trees(
     present: Collection[Op],
 ) -> None:
     """Add the groups that are trees of the table; `present` are all kinds of operators."""
-    families = tuple(
-        number
-        for number, family in enumerate(FAMILIES)
-        if any(needed <= set(present) for needed in family.needs)
-    )
+    families = _families(frozenset(present))
     if not families:
         return
     table, producers = _by_root(families), Producers(operators, results)
@@ -168,6 +166,13 @@ def _add_trees(
             if plan is not None:
                 _add(grouped, Group(members, plan, members[-1]))
                 break
+
+
+@lru_cache(maxsize=256)
+def _families(present: frozenset[Op]) -> tuple[int, ...]:
+    """The numbers of the families of which a pattern may be in a graph of these operators."""
+    needs = ((number, family.needs) for number, family in enumerate(FAMILIES))
+    return tuple(number for number, each in needs if any(needed <= present for needed in each))
 
 
 @cache

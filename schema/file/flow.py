@@ -21,7 +21,7 @@ MOST_NESTED = 32
 # decomposition, whatever the composite's name.
 INLINED = frozenset({BuiltinOperator.CALL, BuiltinOperator.STABLEHLO_COMPOSITE})
 
-# Operators whose options name subgraphs.
+# Operators whose options name subgraphs; those above are among them.
 _CALLERS = frozenset(
     op for op, table in OPTIONS.items() if any("subgraph" in name for name in fields_of(table))
 )
@@ -99,6 +99,9 @@ def _at_the_start(model: Model, graph: SubGraph, computed: Set[int]) -> set[int]
 
 def call_problems(model: Model) -> Iterator[Problem]:
     """Subgraphs that call themselves or too deep, or take or give what their caller does not."""
+    kinds = {code.builtin_code for code in model.operator_codes}
+    if _CALLERS.isdisjoint(kinds):
+        return
     callees = [_callees(model, graph) for graph in model.subgraphs]
     depths = _depths(callees)
     for index, graph in enumerate(model.subgraphs):
