@@ -57,6 +57,22 @@ def test_a_load_has_its_new_objects_looked_at_twice(threshold: tuple[int, ...]) 
     assert gc.get_threshold() == threshold
 
 
+@pytest.mark.parametrize("name", ["float32", "int8"])
+def test_a_load_leaves_nothing_to_the_collector(name: str) -> None:
+    content = digits_model(name).read_bytes()
+    made = [Interpreter(model_content=content, cache=False) for _ in range(2)]
+    made[0].allocate_tensors()  # what a process makes once
+    gc.collect()
+    gc.disable()
+    try:
+        made[1].allocate_tensors()
+        assert gc.collect() == 0
+        made.clear()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
 def test_an_import_has_no_objects_looked_at() -> None:
     code = """
 import gc, json

@@ -74,6 +74,7 @@ def session_step(
         context.recorder.add(context.scope, session, inputs, outputs, passed, **facts)
         if session is not None:
             _check_saved(session, provider, context.recorder)
+    lowered.release()
     run = bound_run(session, inputs, outputs, passed, memory, noted=context.continued)
     return SessionStep(run, providers)
 

@@ -113,6 +113,9 @@ class Tensor:
         return self.array.reshape(-1).view(np.uint8).data
 
 
+_NO_MARKS = frozenset[str]()
+
+
 class Value:
     """What a node computes, an input of a graph or an initializer.
 
@@ -134,7 +137,7 @@ class Value:
         self.name, self.dtype, self.shape = name, dtype, shape
         self.const_value = const_value
         # What translators note for each other.
-        self.marks: frozenset[str] = frozenset()
+        self.marks = _NO_MARKS
         self._producer: Node | None = None
 
     def producer(self) -> Node | None:
@@ -263,6 +266,14 @@ class Model:
         self.opset_imports = dict(opset_imports)
         self.metadata_props: dict[str, str] = {}
         self.producer_version = self.doc_string = ""
+
+
+def release(nodes: Iterable[Node]) -> None:
+    """Let nodes be freed without the garbage collector, when nobody asks any more which of them
+    makes a value."""
+    for node in nested(nodes):
+        for value in node.outputs:
+            value._producer = None
 
 
 def nested(nodes: Iterable[Node]) -> list[Node]:

@@ -47,10 +47,17 @@ class Lowered:
         model: its inputs and outputs have the order in which `lower` got them.
         refusals: the reason for every operator without a translation, by operator index. The
             model lacks these operators and must not be run.
+        made: all nodes, of which the model has those that lead to its outputs.
     """
 
     model: ir.Model
     refusals: Mapping[int, str]
+    made: Sequence[ir.Node]
+
+    def release(self) -> None:
+        """Let the model be freed at once; nothing of it may be read any more."""
+        ir.release(self.made)
+        ir.release(self.model.graph.nodes)
 
 
 class Group(Protocol):
@@ -131,7 +138,8 @@ def lower(
         _output(g, tensor, output_name, dimensions)
         for tensor, output_name in zip(outputs, output_names, strict=True)
     ]
-    return Lowered(_model(g, arguments, results, name), refusals)
+    g.forget_offers()
+    return Lowered(_model(g, arguments, results, name), refusals, g.nodes)
 
 
 def _one_by_one(

@@ -93,6 +93,10 @@ class NotedNodes(ShapedNodes):
             self.has_wide(tensor, wide)
         return self.made_wide(tensor)
 
+    def forget_offers(self) -> None:
+        """Forget what no operator has wanted."""
+        self._offers.clear()
+
     def has_wide(self, tensor: TensorView, wide: TensorView) -> None:
         """Remember that `wide` is `tensor` with more channels."""
         self._wide[tensor.index] = wide
