@@ -46,7 +46,8 @@ class Wholes:
         index = crossing.tensor.index
         if index in self.windows:
             return crossing.as_rows(self.windows[index])
-        return replace(crossing, whole=wholes.get(index))
+        whole = wholes.get(index)
+        return crossing if whole is None else replace(crossing, whole=whole)
 
 
 def take_wholes(part: Partition, graph: ir.Graph, variables: Mapping[int, Any]) -> Wholes:
@@ -59,6 +60,8 @@ def take_wholes(part: Partition, graph: ir.Graph, variables: Mapping[int, Any]) 
     """
     found, results = Wholes(), [*part.outputs, *part.copies]
     if part.places or any(tensor.dynamic for tensor in (*part.inputs, *results)):
+        return found
+    if not variables and all(node.op_type != "Reshape" for node in graph.nodes):
         return found
     found.windows.update(_windows(part.inputs, results, graph, variables))
     reads = graph.read_counts()

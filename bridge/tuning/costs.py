@@ -28,6 +28,7 @@ def kind_of_cpu(weights: str) -> str:
     return f"{_MACHINES.get(machine, machine)} {weights}"
 
 
+@cache
 def modelled_chooser(weights: str) -> Chooser:
     """Takes the lowering that costs least by the model that ships with the library; the first one
     on a kind of CPU on which nothing was measured."""

@@ -243,13 +243,15 @@ def quantization_as(tensor: Tensor, type: TensorType) -> Quantization | None:
         return None
     if isinstance(parameters.details, (BlockwiseQuantization, MultiAxisQuantization)):
         return None
-    zero_point = parameters.zero_point
-    if zero_point is None or zero_point.size != parameters.scale.size:
-        zero_point = np.zeros(parameters.scale.size, np.int64)
-    if not np.isfinite(parameters.scale).all() or parameters.scale.tolist() == [0]:
+    scale, zero_point = parameters.scale, parameters.zero_point
+    if zero_point is None or zero_point.size != scale.size:
+        zero_point = np.zeros(scale.size, np.int64)
+    # Most are single numbers, which Python's functions take less time for.
+    finite = math.isfinite(scale.item()) if scale.size == 1 else np.isfinite(scale).all()
+    if not finite or (scale.size == 1 and not scale.item()):
         return None
     lowest_bits = zero_point.astype(np.int32).astype(np.int64)  # those that TFLite keeps
-    return Quantization(parameters.scale, lowest_bits, parameters.quantized_dimension)
+    return Quantization(scale, lowest_bits, parameters.quantized_dimension)
 
 
 def _blocks(model: Model, graph: SubGraph, tensor: Tensor, external: ExternalData) -> Blocks | None:
