@@ -123,7 +123,7 @@ class _NO_BASE:  # noqa: N801  # what a record without a base has of one
 
 
 # Records of a class of which as many were made get a constructor that is compiled for them.
-_OFTEN = 256
+_OFTEN = 64
 
 
 def _init(self: Any, *values: Any, **named: Any) -> None:
