@@ -144,6 +144,16 @@ def test_signatures_and_new_shapes_have_entries_of_their_own(tmp_path: Path) -> 
     assert len(entries(tmp_path)) >= 2
 
 
+def test_a_resolver_of_the_library_is_known_again_after_its_use(tmp_path: Path) -> None:
+    path, resolver = model_path(KEYWORDS), WellKnownOpResolver()
+    interpreters = [Interpreter(path, cache=tmp_path, resolver=resolver) for _ in range(2)]
+    for interpreter in interpreters:
+        interpreter.allocate_tensors()
+    again = Interpreter(path, cache=tmp_path, resolver=resolver)
+    again.allocate_tensors()
+    assert is_hit(again)
+
+
 @pytest.mark.parametrize(
     "given",
     [

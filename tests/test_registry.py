@@ -73,6 +73,19 @@ def test_neither_of_a_registry_and_its_copy_sees_what_is_changed_in_the_other() 
     assert found == [[[2], [1]], [[1, 2], [1, 2]], [[1, 2], [1]]]
 
 
+def test_registries_are_equal_whatever_was_looked_up() -> None:
+    registry, other = Registry[Function]("test"), Registry[Function]("test")
+    other(Op.ADD, versions=(1, 2))(print)
+    other(Op.SUB, versions=(1, 1))(repr)
+    registry.update(other)
+    copy, fresh = registry.copy(), Registry[Function]("test")
+    fresh.update(other)
+    assert registry.find(Op.ADD, 1) is not None
+    assert registry == copy == fresh
+    copy.remove(Op.SUB, 1)
+    assert registry == fresh != copy
+
+
 @pytest.mark.parametrize("versions", [(0, 1), (3, 2), (-1, -1)])
 def test_ranges_that_are_none(versions: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="range"):
