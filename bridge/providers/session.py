@@ -18,7 +18,7 @@ from tflite_ort.optional import late
 from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor, place_of
 from tflite_ort.providers.plain_session import PlainSession, value_over
 from tflite_ort.providers.provider import ON_CPU, Device, DeviceMemory, Provider
-from tflite_ort.providers.settings import CONFIG, Settings, chosen, read_settings
+from tflite_ort.providers.settings import CONFIG, Settings, chosen, read_settings, save_to
 from tflite_ort.providers.stored_graph import COMPILED, SavedGraph, StoredGraph
 from tflite_ort.providers.traits import MEMORY_OF_VENDOR, traits_of
 from tflite_ort.records import record, replace
@@ -28,11 +28,10 @@ from tflite_ort.schema.values.complex_pairs import paired
 if TYPE_CHECKING:
     import pathlib
 
-    from tflite_ort.providers import node_times, optimizers, saved_graph
+    from tflite_ort.providers import node_times, optimizers
 else:
     node_times = late("tflite_ort.providers.node_times")
     optimizers = late("tflite_ort.providers.optimizers")
-    saved_graph = late("tflite_ort.providers.saved_graph")
 
 Array = npt.NDArray[Any]
 
@@ -230,13 +229,13 @@ class Session:
     ) -> Any:
         """ONNX Runtime's session; one that cannot be saved is made without that."""
         if isinstance(graph, StoredGraph) and graph.kind == COMPILED:
-            saved_graph.check_compatible(graph.path, provider)
+            _check_compatible(graph.path, provider)
         alone = save is None and not self.weights
         options = settings.shared_options() if alone and self._plain else settings.options()
         saved = None
         if save is not None:
             sizes = len(graph.content), sum(x.array.nbytes for x in self.weights.values())
-            saved = saved_graph.save_to(save, options, provider, *sizes)
+            saved = save_to(save, options, provider, *sizes)
         if self.weights:
             options.add_external_initializers(
                 list(self.weights), [weights.value for weights in self.weights.values()]
@@ -403,6 +402,27 @@ def said(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         message = error.object.decode(errors="backslashreplace")
     return re.sub(_SOURCE_PLACE, "", " ".join(message.split()))
+
+
+def _check_compatible(path: str, provider: Provider) -> None:
+    """Refuse what a provider has compiled for another version of itself or other hardware.
+
+    Raises:
+        DelegateError: it cannot run here, or not as fast as what is compiled anew.
+    """
+    devices = [each for each in onnxruntime.get_ep_devices() if each.ep_name == provider.name]
+    if not devices or not hasattr(_ort_errors, "get_compatibility_info_from_model"):
+        return  # compiled in, or a release that does not tell
+    try:
+        compiled_for = _ort_errors.get_compatibility_info_from_model(path, provider.name)
+        if not compiled_for:
+            return
+        fits = _ort_errors.get_model_compatibility_for_ep_devices(devices, compiled_for)
+    except ORT_ERRORS as error:
+        raise DelegateError(f"ONNX Runtime could not read {path}: {said(error)}") from error
+    usable = _ort_errors.OrtCompiledModelCompatibility
+    if fits not in (usable.EP_SUPPORTED_OPTIMAL, usable.EP_NOT_APPLICABLE):
+        raise DelegateError(f"{path} is not for this {provider.name}")
 
 
 def _named(array: Array) -> Array:

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import onnxruntime
 
 from tflite_ort.providers.provider import Provider
-from tflite_ort.providers.stored_graph import COMPILED, READ_AS
+from tflite_ort.providers.stored_graph import (
+    COMPILED,
+    MAPPED,
+    MAPPED_BYTES,
+    PACKED,
+    READ_AS,
+    SMALL,
+    SMALL_BYTES,
+    SavedGraph,
+)
 from tflite_ort.providers.threads import session_options, shares_threads
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.records import record
 from tflite_ort.schema import DelegateError
 
+if TYPE_CHECKING:
+    import pathlib
+
 # Products with 4-bit weights are in float32, not with activations rounded to 8 bits: see
 # docs/numbers.md.
 CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
+
+# Smaller initializers of a graph that is saved stay in it.
+_INLINE_BYTES = 1024
 
 
 @record
@@ -118,3 +134,33 @@ def chosen(
         raise DelegateError(f"{provider.name} has no device {provider.device}".rstrip())
     options.add_provider_for_devices(found[:1], texts)
     return None
+
+
+def save_to(
+    path: pathlib.Path,
+    options: onnxruntime.SessionOptions,
+    provider: Provider,
+    graph: int,
+    weights: int,
+) -> SavedGraph:
+    """Have a session write what it can be made of again; what that will be.
+
+    Args:
+        graph: its bytes.
+        weights: bytes of those that are handed over beside the graph.
+    """
+    beside = path.with_name(f"{path.name}.weights")
+    if not traits_of(provider.name).takes_all_nodes:
+        configure(options, "ep.context_", enable="1", file_path=str(path), embed_mode="1")
+        return SavedGraph(COMPILED, [path])
+    options.optimized_model_filepath = str(path)
+    if graph <= SMALL_BYTES and not weights:
+        configure(options, "session.", save_model_format="ONNX")
+        return SavedGraph(SMALL, [path])
+    if weights <= MAPPED_BYTES:
+        configure(options, "session.", save_model_format="ORT")
+        return SavedGraph(PACKED, [path])
+    configure(options, "session.", save_model_format="ONNX")
+    external = "session.optimized_model_external_initializers_"
+    configure(options, external, file_name=beside.name, min_size_in_bytes=str(_INLINE_BYTES))
+    return SavedGraph(MAPPED, [path, beside])
