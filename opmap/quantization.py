@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -86,7 +86,7 @@ def quantize(op: View, g: Graph) -> None:
         by_code(op, g, wanted)
         return
     multipliers = (source.scale / each / target.scale for each in (unit, *_UNITS))
-    if requantized_source(op, g, multipliers, _read_in(source, target, unit)):
+    if requantized_source(op, g, multipliers, partial(_read_in, source, target, unit)):
         return
     step = source.scale / unit
     g.write(output, g.read_steps(input, step, layout=layout), layout=layout)

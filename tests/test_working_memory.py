@@ -15,6 +15,8 @@ from tests.samples import sample, types
 from tests.subgraph_models import Sub, model_of
 from tflite_ort import AllocationError, Interpreter
 from tflite_ort.fallback_kernels.idioms.parts import in_parts
+from tflite_ort.providers import session
+from tflite_ort.providers.plain_session import PlainSession
 from tflite_ort.records import replace
 from tflite_ort.schema import (
     AddOptions,
@@ -188,6 +190,27 @@ def test_a_network_keeps_the_memory_of_one_run(tmp_path: Path) -> None:
     needed = 2 * size * len(ops) * 4 // 1024
     assert needed * 0.9 < taken[1] < needed * 1.3, taken
     assert taken[2] <= taken[1] * 1.05, taken
+
+
+def test_the_first_run_of_a_session_alone_gives_memory_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    original, given = PlainSession.run_with_iobinding, []
+
+    def noted(self: PlainSession, bound: Any, options: Any) -> None:
+        given.append(options is session._FIRST_RUN_OPTIONS)
+        original(self, bound, options)
+
+    monkeypatch.setattr(PlainSession, "run_with_iobinding", noted)
+    model = one_op_model(Op.CAST, [T((1 << 18,))], [T((1 << 18,), INT32)], CastOptions())
+    both = [Interpreter(model_content=model) for _ in range(2)]  # which share a session
+    for interpreter in both:
+        interpreter.allocate_tensors()
+    given.clear()  # of what the library tries once in a process
+    for interpreter in both:
+        interpreter.invoke()
+        interpreter.invoke()
+    assert given == [True, False, False, False]
 
 
 def _taken(path: Path) -> list[int]:

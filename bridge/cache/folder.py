@@ -137,7 +137,7 @@ class CacheFolder:
 
     def read(self, key: str) -> Document | None:
         """The document of an entry; its use is noted."""
-        path = f"{self.path}{os.sep}{key}{_DOCUMENT}"
+        path = self._document(key)
         try:
             document = _READ_LAST.value(path, partial(_parsed, key))
         except FileNotFoundError:

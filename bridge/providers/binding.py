@@ -66,17 +66,17 @@ class Binding:
         on_device: bool,
     ) -> None:
         self.session, self.bound = session, bound
-        self.sources, self.targets = list(sources), list(targets)
-        self.copied, self.unmade = on_device or DeviceTensor in map(type, sources), False
-        for tensors in (self.sources, self.targets):
-            for place, tensor in enumerate(tensors):
-                if isinstance(tensor, DeviceTensor):
-                    self.unmade |= tensors is self.targets and tensor.value is None
-                elif tensor.dtype.kind == "c":
-                    tensors[place] = paired(tensor)
+        self.sources, self.targets = _in_graph(sources), _in_graph(targets)
+        self.copied = on_device or DeviceTensor in map(type, sources)
+        self.unmade = any(isinstance(x, DeviceTensor) and x.value is None for x in targets)
 
     def __del__(self) -> None:
         self.bound = None  # before the sessions whose memory it refers to
+
+
+def _in_graph(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The tensors as the graph holds them."""
+    return [x if isinstance(x, DeviceTensor) else paired(x) for x in tensors]
 
 
 def place_of(array: Array) -> tuple[Any, ...]:

@@ -338,6 +338,7 @@ class Session:
         if binding.copied or binding.unmade:
             return partial(self.run, binding)
         run_bound, options, later = self._run, self._first_options, self._run_options
+        self._first_options = later
 
         def run() -> None:
             nonlocal options

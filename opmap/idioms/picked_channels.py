@@ -8,8 +8,7 @@ codes in a nanosecond.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from itertools import compress
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from tflite_ort.opmap.graph.rows import RESHAPES
 from tflite_ort.opmap.idioms.by_code import every_code
 from tflite_ort.opmap.idioms.wide_channels import multiplies_codes, with_inputs
 from tflite_ort.records import record, replace
-from tflite_ort.schema import Op, OperatorView, TensorView
+from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.arithmetic.fixed_point import saturate
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.constant_slices import constant_slice
@@ -29,6 +28,7 @@ from tflite_ort.schema.values.sizes import Shape, is_known
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
 
+_BYTES = frozenset({TensorType.INT8, TensorType.UINT8})
 _SLICES = (Op.SLICE, Op.STRIDED_SLICE)
 # So many operators in a row are looked through.
 _REACH = 8
@@ -66,26 +66,31 @@ def convolution_of_source(op: View, g: Graph) -> View:
     return with_inputs(op, input=picked.source, filter=scattered)
 
 
-def requantized_source(op: View, g: Graph, multipliers: Iterable[float], wanted: Array) -> bool:
+def requantized_source(
+    op: View, g: Graph, multipliers: Iterable[float], wanted: Callable[[], Array]
+) -> bool:
     """Translate QUANTIZE of channels in another order as a convolution by ones; returns whether one
     gives the codes that are wanted.
 
     Args:
         multipliers: of the steps of a code, to try.
-        wanted: the code for each code of the input, in ascending order.
+        wanted: gives the code for each code of the input, in ascending order.
     """
     input, output = op["input"], op.output
-    if not g.target.cpu_kernels or g.target.weights != "int8" or output.type is not input.type:
+    if not (g.target.cpu_kernels and g.target.weights == "int8" and input.type in _BYTES):
         return False
-    picked = _picked(g, input, input.shape[-1])
+    picked = _picked(g, input, input.shape[-1]) if output.type is input.type else None
+    if picked is None:
+        return False
+    codes = wanted()
     steps = every_code(input.type).astype(np.float32) - np.float32(input.zero)
-    scales = np.array([*multipliers], np.float32)
     exact = (
-        np.array_equal(saturate(np.rint(steps * scale) + output.zero, wanted.dtype), wanted)
-        for scale in scales
+        scale
+        for scale in map(np.float32, multipliers)
+        if np.array_equal(saturate(np.rint(steps * scale) + output.zero, codes.dtype), codes)
     )
-    scale = next(compress(scales, exact), None) if picked is not None else None
-    if picked is None or scale is None:
+    scale = next(exact, None)
+    if scale is None:
         return False
     dtype, channels = NUMPY_DTYPE[g.weight_type], picked.source.shape[3]
     ones = np.eye(channels, dtype=dtype)[picked.channels].reshape(-1, channels, 1, 1)
@@ -97,8 +102,8 @@ def requantized_source(op: View, g: Graph, multipliers: Iterable[float], wanted:
     )
     image = g.read_steps(picked.source, layout=Layout.FIRST)
     units = g.op("Conv", image, weights, kernel_shape=[1, 1])
-    codes = g.op("QuantizeLinear", units, g.constant(np.float32(1)), g.zero_code(output))
-    g.write(output, codes, layout=Layout.FIRST, domain=Domain.STORED)
+    made = g.op("QuantizeLinear", units, g.constant(np.float32(1)), g.zero_code(output))
+    g.write(output, made, layout=Layout.FIRST, domain=Domain.STORED)
     return True
 
 

@@ -99,11 +99,9 @@ def groups(
         operators: in execution order.
         results: the tensors that are read from outside.
     """
-    present: dict[Op, int] = {}
-    for op in operators:
-        present[op.op] = present.get(op.op, 0) + 1
+    present = Counter(op.op for op in operators)
     grouped = dict[int, Group]()
-    if present.get(Op.UNIDIRECTIONAL_SEQUENCE_LSTM, 0) > 1:
+    if present[Op.UNIDIRECTIONAL_SEQUENCE_LSTM] > 1:
         for pair, plan in paired_cells.pairs(operators, target):
             if all(registry.shares(translator, each) for each in pair):
                 _add(grouped, Group(pair, plan, pair[-1]))
@@ -126,7 +124,7 @@ def _add(grouped: dict[int, Group], group: Group) -> None:
 
 def _may_be_unrolled(operators: Sequence[View], present: Mapping[Op, int]) -> bool:
     """Whether a matrix multiplies rows more than once, as in the steps of a recurrent cell."""
-    if present.get(Op.FULLY_CONNECTED, 0) < 2 or present.keys().isdisjoint(_ACTIVATIONS):
+    if present[Op.FULLY_CONNECTED] < 2 or present.keys().isdisjoint(_ACTIVATIONS):
         return False
     products = [op for op in operators if op.op is Op.FULLY_CONNECTED and len(op.inputs) > 1]
     filters = Counter(op.inputs[1].index for op in products if op.inputs[1] is not None)
