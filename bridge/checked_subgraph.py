@@ -155,7 +155,7 @@ class CheckedSubgraph:
         state, failed = self._state, True
         try:
             plan.run()
-            if state.kept.arrays:
+            if self.executor.carries:
                 state.kept.carry(self._index, plan.arrays)
             failed = False
         except MemoryError as error:

@@ -87,6 +87,11 @@ class SubgraphExecutor:
         subgraph: which of the subgraphs of the model.
         opened: the model.
         shared: what the interpreter's subgraphs share.
+
+    Attributes:
+        plan: None before it is allocated.
+        carries: some of what is kept does not come into being in place: it is to be copied after
+            each run.
     """
 
     def __init__(self, subgraph: int, opened: OpenedModel, shared: Shared) -> None:
@@ -103,6 +108,7 @@ class SubgraphExecutor:
         self._specialize_seconds = 0.0
         self._warned = False
         self.plan: Plan | StoredPlan | None = None
+        self.carries = False
 
     def has_shape(self, index: int, shape: tuple[Any, ...]) -> bool:
         """Whether a tensor has a buffer of this shape."""
@@ -147,6 +153,8 @@ class SubgraphExecutor:
         self.plan, self._unusable = plan, plan.unusable
         self._last_shapes |= {index: array.shape for index, array in self._arrays.items()}
         self._arrays, self._variables = plan.arrays, plan.memory.variables
+        kept = plan.memory.kept.items()
+        self.carries = any(self._arrays.get(to) is not self._arrays.get(of) for to, of in kept)
         self._resized.clear()
 
     @property

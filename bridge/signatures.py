@@ -60,10 +60,9 @@ class SignatureRunner:
             BridgeError: as `Interpreter.allocate_tensors` and `Interpreter.invoke`.
         """
         subgraph, last = self._subgraph(), self._last
-        if last is not None and last.is_like(subgraph, inputs):
-            last.set(inputs)
-            subgraph.invoke()
-            return last.results()
+        repeated = None if last is None else last.repeated(subgraph, inputs)
+        if repeated is not None:
+            return repeated
         if self._kept:  # from then on, as long as the plan is the same
             subgraph.keep(self._kept)
         self._set(subgraph, inputs)
@@ -169,23 +168,20 @@ class _Call:
             return None
         return cls(subgraph, plain, outputs)
 
-    def is_like(self, subgraph: CheckedSubgraph, inputs: Mapping[str, npt.ArrayLike]) -> bool:
-        """Whether `inputs` are arrays as before, and the subgraph is ready for them."""
+    def repeated(
+        self, subgraph: CheckedSubgraph, inputs: Mapping[str, npt.ArrayLike]
+    ) -> dict[str, Array] | None:
+        """The results for `inputs`; None where these are no arrays as before, or the subgraph is
+        not ready for them. One function, since a call of a small network takes microseconds."""
         if subgraph.executor.plan is not self._plan or len(inputs) != len(self._inputs):
-            return False
+            return None
         for name, _, shape, dtype in self._inputs:
             value = inputs.get(name)
             if type(value) is not np.ndarray or value.shape != shape or value.dtype != dtype:
-                return False
-        return True
-
-    def set(self, inputs: Mapping[str, npt.ArrayLike]) -> None:
-        """Copy the inputs."""
+                return None
         for name, array, _, _ in self._inputs:
             array[...] = inputs[name]
-
-    def results(self) -> dict[str, Array]:
-        """Copies of the outputs."""
+        subgraph.invoke()
         arrays = self._arrays
         return {name: arrays[index].copy() for name, index in self._outputs}
 
