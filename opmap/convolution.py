@@ -33,7 +33,11 @@ from tflite_ort.opmap.idioms.exact_sums import (
 )
 from tflite_ort.opmap.idioms.hybrid import hybrid_input, is_delegated
 from tflite_ort.opmap.idioms.indices import failing
-from tflite_ort.opmap.idioms.picked_channels import convolution_of_source
+from tflite_ort.opmap.idioms.picked_channels import (
+    convolution_of_source,
+    depthwise_of_source,
+    in_order_again,
+)
 from tflite_ort.opmap.idioms.rounded_images import (
     rounded_convolution,
     rounds_cells,
@@ -163,6 +167,11 @@ def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Non
     """
     check_types(op["input"], op["filter"])
     op, edges = without_pad(op, g)
+    over = depthwise_of_source(op, g)
+    if over is not op:
+        convolution(over, g, edges, partial(_depthwise_operands, over, g))
+        in_order_again(op, over, g)
+        return
     wide = depthwise_over_wide(op, g)
     convolution(wide, g, edges, partial(_depthwise_operands, wide, g))
     if wide is not op:

@@ -27,6 +27,7 @@ class NotedNodes(ShapedNodes):
     def __init__(self, weight_type: TensorType) -> None:
         super().__init__(weight_type)
         self._padded: dict[int, tuple[TensorView, Sequence[tuple[int, int]]]] = {}
+        self._picked: dict[int, tuple[TensorView, Sequence[int]]] = {}
         self._wide: dict[int, TensorView] = {}
         self._offers: dict[int, tuple[TensorView, Callable[[], None], str]] = {}
         self._results: frozenset[int] = frozenset()
@@ -71,6 +72,14 @@ class NotedNodes(ShapedNodes):
     def padded(self, tensor: TensorView) -> tuple[TensorView, Sequence[tuple[int, int]]] | None:
         """What `note_padded` was told about `tensor`."""
         return self._padded.get(tensor.index)
+
+    def note_picked(self, tensor: TensorView, source: TensorView, channels: Sequence[int]) -> None:
+        """Remember that `tensor` is these channels of `source`."""
+        self._picked[tensor.index] = source, channels
+
+    def picked(self, tensor: TensorView) -> tuple[TensorView, Sequence[int]] | None:
+        """What `note_picked` was told about `tensor`."""
+        return self._picked.get(tensor.index)
 
     def offer_wide(
         self, tensor: TensorView, channels: int, make: Callable[[TensorView], None]

@@ -18,8 +18,10 @@ from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import (
     ConcatenationOptions,
     Conv2DOptions,
+    DepthwiseConv2DOptions,
     Op,
     Padding,
+    PadOptions,
     QuantizeOptions,
     ReshapeOptions,
     StridedSliceOptions,
@@ -127,6 +129,52 @@ def layer(channels: int, window: int, type: TensorType) -> dict[str, T]:
     return {"filter": filter, "bias": bias}
 
 
+def strided_unit(channels: int = 16, *, pad: bool = True, then: str = "convolution") -> bytes:
+    """Channels are shuffled, one layer of 3x3 cells convolves each of them, another reads them.
+
+    Args:
+        pad: zeros stand around the image.
+        then: what reads them.
+    """
+    rng = np.random.default_rng(0)
+    code: dict[str, Any] = {"type": TensorType.INT8, "scale": 0.1, "zero_point": 3}
+    tensors, nodes = shuffle(channels, 2, code, planes=False)
+    batch, height, width = CELLS
+    edges = ((0, 0), (1, 1), (1, 1), (0, 0))
+    rows, columns = (height + 1) // 2, (width + 1) // 2
+    weights = rng.integers(-127, 128, (1, 3, 3, channels)).astype(np.int8)
+    scales = rng.uniform(0.001, 0.004, channels)
+    bias = rng.integers(-900, 900, channels).astype(np.int32)
+    apart = {**code, "scale": 0.07}
+    tensors |= layer(channels, 1, TensorType.INT8)
+    tensors |= {
+        "edges": T.constant(np.int32(edges)),
+        "padded": T((batch, height + 2, width + 2, channels), **code),
+        "each": T.constant(weights, scale=scales, zero_point=0, axis=3),
+        "added": T.constant(bias, scale=scales * 0.1, zero_point=0, axis=0),
+        "apart": T((batch, rows, columns, channels), **apart),
+        "y": T((batch, rows, columns, channels), **apart),
+    }
+    window = {"stride_h": 2, "stride_w": 2, "depth_multiplier": 1}
+    same = DepthwiseConv2DOptions(padding=Padding.SAME, **window)
+    within = DepthwiseConv2DOptions(padding=Padding.VALID, **window)
+    if pad:
+        nodes.append(Node(Op.PAD, ["shuffled", "edges"], ["padded"], PadOptions()))
+    image = "padded" if pad else "shuffled"
+    last = "y" if then == "output" else "apart"
+    depthwise = [image, "each", "added"], [last], within if pad else same
+    nodes.append(Node(Op.DEPTHWISE_CONV_2D, *depthwise))
+    if then == "convolution":
+        nodes.append(Node(Op.CONV_2D, ["apart", "filter", "bias"], ["y"], ONE_CELL))
+    elif then == "both":
+        nodes.append(Node(Op.CONV_2D, ["apart", "filter", "bias"], ["y"], ONE_CELL))
+        tensors["z"] = T((batch, rows, columns, channels), **code)
+        nodes.append(Node(Op.QUANTIZE, ["apart"], ["z"], QuantizeOptions()))
+    read = {name for node in nodes for name in (*node.inputs, *node.outputs)}
+    tensors = {name: tensor for name, tensor in tensors.items() if name in read}
+    return graph_model(tensors, nodes, ["y", "z"] if then == "both" else ["y"])
+
+
 @contextmanager
 def moved(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Inside, channels are moved by nodes."""
@@ -193,6 +241,37 @@ def test_channels_that_are_moved(monkeypatch: pytest.MonkeyPatch, more: dict[str
     got, _ = ours(model, [codes])
     with moved(monkeypatch):
         np.testing.assert_array_equal(got[0], ours(model, [codes])[0][0])
+
+
+UNITS: dict[str, dict[str, Any]] = {
+    "padded": {},
+    "same": {"pad": False},
+    "24 channels": {"channels": 24},
+    "output": {"then": "output"},
+    "two readers": {"then": "both"},
+}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_same_codes_of_each_channel(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    model = strided_unit(**UNITS[name])
+    codes = every_code(UNITS[name].get("channels", 16), TensorType.INT8)
+    got, _ = ours(model, [codes])
+    kept, _ = ours(model, [codes], experimental_preserve_all_tensors=True)
+    with moved(monkeypatch):
+        by_moving, _ = ours(model, [codes])
+    for a, b, c, d in zip(got, by_moving, kept, litert(model, [codes]), strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
+        assert np.abs(a.astype(int) - d).max() <= 1
+
+
+@signed
+@pytest.mark.parametrize("name", UNITS)
+def test_no_channel_is_moved(name: str) -> None:
+    nodes = optimised_nodes(strided_unit(**UNITS[name]))
+    moving = nodes["Transpose"] + nodes["Gather"]
+    assert moving == (0 if UNITS[name].get("then", "convolution") == "convolution" else 1)
 
 
 def test_every_tensor_is_kept() -> None:
