@@ -124,9 +124,8 @@ class _Angles:
 
     def read(self, g: Graph) -> ir.Value:
         """The values; those of equal nodes ONNX Runtime computes once."""
-        value = g.read(self.source)
-        value = g.op(self.function, value) if self.function else value
-        return g.reshape(value, self.shape)
+        value = g.reshape(g.read(self.source), self.shape)
+        return g.op(self.function, value) if self.function else value
 
 
 def _of_token(angles: list[_Angles], producers: Producers) -> TokenAngles | None:
