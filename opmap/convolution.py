@@ -36,7 +36,7 @@ from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.picked_channels import (
     convolution_of_source,
     depthwise_of_source,
-    in_order_again,
+    write_picked,
 )
 from tflite_ort.opmap.idioms.rounded_images import (
     rounded_convolution,
@@ -167,10 +167,11 @@ def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Non
     """
     check_types(op["input"], op["filter"])
     op, edges = without_pad(op, g)
-    over = depthwise_of_source(op, g)
-    if over is not op:
-        convolution(over, g, edges, partial(_depthwise_operands, over, g))
-        in_order_again(op, over, g)
+    over_source = depthwise_of_source(op, g)
+    if over_source is not None:
+        other, picked = over_source
+        convolution(other, g, edges, partial(_depthwise_operands, other, g))
+        write_picked(op.output, picked, g)
         return
     wide = depthwise_over_wide(op, g)
     convolution(wide, g, edges, partial(_depthwise_operands, wide, g))

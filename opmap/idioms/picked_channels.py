@@ -67,17 +67,18 @@ def convolution_of_source(op: View, g: Graph) -> View:
     return with_inputs(op, input=picked.source, filter=scattered)
 
 
-def depthwise_of_source(op: View, g: Graph) -> View:
-    """DEPTHWISE_CONV_2D over what its input is channels of, in another order, else `op`."""
+def depthwise_of_source(op: View, g: Graph) -> tuple[View, PickedChannels] | None:
+    """DEPTHWISE_CONV_2D over what its input is channels of, in another order, and the channels of
+    its result that the result of `op` is."""
     input, output, filter, bias = op["input"], op.output, op["filter"], op.get("bias")
     readers = g.readers(output)
     if not (multiplies_codes(op, g) and input.shape[3] == filter.shape[3] and readers):
-        return op
+        return None
     if not all(each.op is Op.CONV_2D and _reads_cells(each, g) for each in readers):
-        return op
+        return None
     picked = _picked(g, input, 0)
     if picked is None or picked.source.shape[3] != input.shape[3]:
-        return op
+        return None
     order = np.argsort(picked.channels)
     made = replace(output, index=~output.index)
     over = with_inputs(
@@ -86,18 +87,17 @@ def depthwise_of_source(op: View, g: Graph) -> View:
         filter=_reordered(filter, order),
         bias=None if bias is None else _reordered(bias, order),
     )
-    g.note_picked(output, made, picked.channels.tolist())
-    return replace(over, outputs=(made,))
+    return replace(over, outputs=(made,)), PickedChannels(made, picked.channels)
 
 
-def in_order_again(op: View, over: View, g: Graph) -> None:
-    """Record the result of `over`, made by `depthwise_of_source`, as that of `op`, for readers
-    other than convolutions of single cells."""
-    picked = g.picked(op.output)
-    assert picked is not None
-    codes = g.read(over.output, layout=Layout.FIRST, domain=Domain.STORED)
-    codes = g.op("Gather", codes, g.ints(picked[1]), axis=1)
-    g.write(op.output, codes, layout=Layout.FIRST, domain=Domain.STORED)
+def write_picked(output: TensorView, picked: PickedChannels, g: Graph) -> None:
+    """Record channels of a tensor as `output`. Convolutions of single cells read them where they
+    stand; the node is for others."""
+    channels = picked.channels.tolist()
+    codes = g.read(picked.source, layout=Layout.FIRST, domain=Domain.STORED)
+    codes = g.op("Gather", codes, g.ints(channels), axis=1)
+    g.write(output, codes, layout=Layout.FIRST, domain=Domain.STORED)
+    g.note_picked(output, picked.source, channels)
 
 
 def _reads_cells(op: View, g: Graph) -> bool:
