@@ -88,6 +88,16 @@ CASES = [
     ],
     *[
         Case(
+            f"QUANTIZE-{type.name}-{shape}",
+            Op.QUANTIZE,
+            [tensor(shape, type)],
+            [tensor(shape, type, SCALES[type] * 2.9)],
+        )
+        for type in (UINT8, INT8, INT16)
+        for shape in ((2, 5, 4, 3), (), (0, 2))
+    ],
+    *[
+        Case(
             f"DEQUANTIZE-{type.name}",
             Op.DEQUANTIZE,
             [tensor(codes(type).shape, type)],
