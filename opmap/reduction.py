@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.idioms.code_means import pooled_codes, rescaled_units
+from tflite_ort.opmap.idioms.code_means import pooled_codes, pools_images, rescaled_units
 from tflite_ort.opmap.idioms.combining import combined_axis
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, distinct_axes, times_named
 from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred, sums_are_whole
@@ -63,7 +63,8 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
     if _takes_exact_mean(op, g):
         _exact_mean(op, g, layout)
         return
-    if layout is Layout.FIRST and _axes(op) == tuple(range(1, input.rank - 1)):
+    planes = layout is Layout.FIRST and _axes(op) == tuple(range(1, input.rank - 1))
+    if planes and pools_images(input, op.output):
         value = g.read(input, layout=layout)
         pooled = _of_some(op, g, g.op("GlobalAveragePool", value), value)
         if g.target.cpu_kernels and input.is_quantized and input.rank == 4:

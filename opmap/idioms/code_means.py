@@ -21,8 +21,10 @@ from tflite_ort.schema.values.sizes import is_known
 _LARGEST = 255
 # All sums are tried, which takes a millisecond for so many cells.
 _MOST_CELLS = 1024
-# Ratios of scales far outside give all sums one code.
-_LEAST, _MOST = 2.0**-24, 2.0**24
+# QLinearGlobalAveragePool fails on products of the ratio of the scales with 1 / cells outside.
+_LEAST, _MOST = 2.0**-32, 2.0**8
+# More cells of an image it does not take either.
+_MOST_OF_IMAGE = 2.0**24
 # Those above 1 move halves upwards where the codes are counted from the lowest one.
 _UNITS = (1.0, 1 + 2.0**-22, 1 + 2.0**-20)
 
@@ -81,6 +83,14 @@ def pooled_codes(
     return g.reshape(result, [1 if axis in summed else size for axis, size in enumerate(shape)])
 
 
+def pools_images(input: TensorView, output: TensorView) -> bool:
+    """Whether QLinearGlobalAveragePool takes the scales of both for any size of image."""
+    if not (input.is_quantized and output.is_quantized):
+        return True
+    ratio = _ratio(input, output)
+    return _is_pooled(ratio) and _is_pooled(ratio / _MOST_OF_IMAGE)
+
+
 def rescaled_units(g: Graph, units: ir.Value, input: TensorView, output: TensorView) -> ir.Value:
     """The carried codes of `output` for numbers in units of the scale of `input`."""
     ratio = _ratio(input, output)
@@ -104,12 +114,17 @@ def _ratio(input: TensorView, output: TensorView) -> np.float32:
     return np.float32(source.scalar_scale / target.scalar_scale)
 
 
+def _is_pooled(multiplier: float) -> bool:
+    """Whether QLinearGlobalAveragePool takes it, in each of the units that are tried."""
+    return multiplier >= _LEAST and multiplier * _UNITS[-1] < _MOST
+
+
 # An operator is translated twice, and operators of a network are alike.
 @lru_cache(maxsize=256)
 def _reading(sums: Sums) -> tuple[np.float32, int, int] | None:
     """The unit of the codes and both zero points with which QLinearGlobalAveragePool rounds every
     sum upwards; None if there are none."""
-    if not (1 < sums.cells <= _MOST_CELLS and _LEAST < sums.ratio < _MOST):
+    if not (1 < sums.cells <= _MOST_CELLS and _is_pooled(sums.ratio / sums.divisor)):
         return None
     totals = np.arange(_LARGEST * sums.cells + 1, dtype=np.float32)
     means = (totals - np.float32(sums.cells * sums.zero)) / np.float32(sums.divisor)

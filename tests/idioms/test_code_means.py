@@ -9,10 +9,11 @@ import numpy.typing as npt
 import pytest
 
 from tests.one_op import Node, T, graph_model, ours
+from tests.ops.operands import exported
 from tests.optimised import optimised_nodes
 from tests.oracle import litert
 from tflite_ort.opmap import reduction
-from tflite_ort.schema import Op, ReducerOptions, TensorType
+from tflite_ort.schema import Op, Padding, Pool2DOptions, ReducerOptions, TensorType
 
 POOL = "QLinearGlobalAveragePool"
 Codes = npt.NDArray[np.integer[Any]]
@@ -91,3 +92,37 @@ def test_which_means_are_one_node(name: str) -> None:
     assert optimised_nodes(model)[node] == 1
     codes = np.random.default_rng(1).integers(-128, 127, shape, np.int8, endpoint=True)
     np.testing.assert_array_equal(ours(model, [codes])[0][0], litert(model, [codes])[0])
+
+
+@pytest.mark.parametrize("ratio", [2.0**-30, 2.0**9, 2.0**15, 2.0**25])
+@pytest.mark.parametrize(
+    ("op", "shape", "axes"),
+    [
+        (Op.MEAN, (4, 8), (1,)),
+        (Op.SUM, (4, 8), (1,)),
+        (Op.MEAN, (1, 8, 8, 1), (1, 2)),
+        (Op.MEAN, (2, 8, 8, 3), (1, 2)),
+    ],
+)
+def test_ratios_that_the_node_does_not_take(
+    op: Op, shape: tuple[int, ...], axes: tuple[int, ...], ratio: float
+) -> None:
+    """In front there is a pooling of images, whose result is channels-first."""
+    code: dict[str, Any] = {"type": TensorType.INT8, "scale": ratio, "zero_point": -128}
+    result = np.empty(shape, bool).any(axis=axes).shape
+    tensors = {
+        "x": T(shape, **code),
+        "same": T(shape, **code),
+        "axes": T.constant(np.int32(axes)),
+        "y": T(result, TensorType.INT8, scale=1.0, zero_point=3),
+    }
+    pool = Pool2DOptions(Padding.SAME, 1, 1, 1, 1)
+    before = Node(Op.MAX_POOL_2D, ["x"], ["same"], pool)
+    if len(shape) != 4:
+        before = Node(Op.RELU, ["x"], ["same"])
+    reduce = Node(op, ["same", "axes"], ["y"], ReducerOptions())
+    model = graph_model(tensors, [before, reduce], ["y"])
+    codes = np.random.default_rng(1).integers(-128, 127, shape, np.int8, endpoint=True)
+    expected = litert(model, [codes])[0]
+    np.testing.assert_array_equal(ours(model, [codes])[0][0], expected)
+    np.testing.assert_array_equal(exported(model, [codes])[0], expected)

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.one_op import T, one_op_model
+from tests.one_op import T, one_op_model, ours
+from tests.ops.operands import exported
 from tests.oracle import litert_interpreter
 from tflite_ort import BridgeError, Interpreter
 from tflite_ort.schema import (
     Conv2DOptions,
     DepthwiseConv2DOptions,
     FullyConnectedOptions,
+    MulOptions,
     Op,
     Padding,
     ReducerOptions,
@@ -152,3 +154,16 @@ def test_hybrid_convolutions_of_subnormal_numbers(op: Op, largest: float) -> Non
     for providers in BOTH:
         got = result(Interpreter(model_content=model, providers=providers), x)
         assert np.abs(got - want).max() <= 0.02 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("scales", [(100.0, 1000.0, 0.1), (1e6, 1e6, 0.1), (0.1, 0.1, 1e-7)])
+def test_products_beyond_32_bits_get_the_outermost_codes(scales: tuple[float, ...]) -> None:
+    codes = np.array([-128, -3, -1, 0, 1, 2, 127], np.int8)
+    first, second, made = (T((7,), INT8, scale, zero_point=0) for scale in scales)
+    model = one_op_model(Op.MUL, [first, second], [made], MulOptions())
+    feeds = [codes, np.full(7, 101, np.int8)]
+    for got in (
+        *(ours(model, feeds, providers)[0][0] for providers in BOTH),
+        *exported(model, feeds),
+    ):
+        assert got.tolist() == [-128, -128, -128, 0, 127, 127, 127]
