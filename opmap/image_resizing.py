@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,11 @@ _RESIZED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.UINT8, TensorType.IN
 _FINE = 1 << 14
 # Of float images a weight may be wrong by this, which is as much as both round it by.
 _EXACT = 2.0**-16
+# Rows and columns, and the pairs of axes along which a linear Resize works.
+_PLANES = (1, 2)
+_RESIZED_AXES = ({1, 2}, {2, 3})
+# Through so many operators in a row a Transpose is looked for.
+_REACH = 8
 # int16 images are computed in float64, several of which ONNX Runtime holds at a time.
 _MOST_WIDE = 1 << 23
 
@@ -73,7 +78,7 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
         if _is_coarse(op):
             value = _weighted(op, g, value, layout, float_positions)
         else:
-            value = _resize(op, g, value, layout, "linear", points)
+            value = _resize(op, g, _held(op, g, value), layout, "linear", points)
         g.write(output, value, layout=layout)
         return
     if any(is_known(size) and size > _FINE for size in (*input.shape[1:3], *output.shape[1:3])):
@@ -83,9 +88,52 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     if products is not None:
         g.write(output, products, domain=Domain.STORED)
         return
-    value = g.read_steps(input, layout=layout)
+    value = _held(op, g, g.read_steps(input, layout=layout))
     codes = g.quantize_units(_resize(op, g, value, layout, "linear", points), input)
     g.write(output, codes, layout=layout, domain=Domain.STORED)
+
+
+def _held(op: OperatorView[ResizeBilinearOptions], g: Graph, value: ir.Value) -> ir.Value:
+    """`value`, behind a copy where ONNX Runtime would move a Transpose from before a linear Resize
+    to after it, so that rows and columns become axes along which it cannot resize."""
+    if not _resizes_other_axes(op["input"], g):
+        return value
+    batch = op["input"].shape[0]
+    if is_known(batch):
+        return g.op("Gather", value, g.ints(range(batch)), axis=0)
+    every = g.op("Range", g.ints(0), g.reshape(g.size(batch), ()), g.ints(1))
+    return g.op("Gather", value, every, axis=0)
+
+
+def _resizes_other_axes(image: TensorView, g: Graph) -> bool:
+    """Whether rows and columns of `image` are other axes of what it is made of, where a linear
+    Resize fails."""
+    reached = set[tuple[int, tuple[int, int]]]()
+    ahead = [(image, _PLANES)]
+    for _ in range(_REACH):
+        found = [(tensor, axes) for tensor, axes in ahead if (tensor.index, axes) not in reached]
+        reached.update((tensor.index, axes) for tensor, axes in found)
+        ahead = [source for tensor, axes in found for source in _sources(tensor, g, axes)]
+        if any(set(axes) not in _RESIZED_AXES for _, axes in ahead):
+            return True
+    return False
+
+
+def _sources(
+    tensor: TensorView, g: Graph, axes: tuple[int, int]
+) -> Iterator[tuple[TensorView, tuple[int, int]]]:
+    """What `tensor` is made of, with what its `axes` are there."""
+    maker = g.maker(tensor)
+    if maker is None:
+        return
+    if maker.op is Op.TRANSPOSE:
+        order = maker.inputs[1]
+        if order is not None and order.data is not None:
+            places = order.data.reshape(-1) % tensor.rank
+            axes = int(places[axes[0]]), int(places[axes[1]])
+    for source in maker.present_inputs():
+        if source.rank == 4 and not source.is_constant:
+            yield source, axes
 
 
 def _is_coarse(op: OperatorView[ResizeBilinearOptions]) -> bool:

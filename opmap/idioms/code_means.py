@@ -87,7 +87,7 @@ def pools_images(input: TensorView, output: TensorView) -> bool:
     """Whether QLinearGlobalAveragePool takes the scales of both for any size of image."""
     if not (input.is_quantized and output.is_quantized):
         return True
-    ratio = _ratio(input, output)
+    ratio = float(_ratio(input, output))
     return _is_pooled(ratio) and _is_pooled(ratio / _MOST_OF_IMAGE)
 
 

@@ -130,8 +130,9 @@ def requantized_source(
     input, output = op["input"], op.output
     if not (g.target.cpu_kernels and g.target.weights == "int8" and input.type in _BYTES):
         return False
-    image = input.rank == 4 and output.type is input.type
-    picked = _picked(g, input, input.shape[3]) if image else None
+    if input.rank != 4 or output.type is not input.type:
+        return False
+    picked = _picked(g, input, input.shape[3])
     if picked is None:
         return False
     codes = wanted()

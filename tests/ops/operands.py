@@ -169,7 +169,7 @@ def _real(weights: T | None) -> T:
     return T.constant((codes.reshape(weights.shape) * scales.reshape(shape)).astype(np.float32))
 
 
-def exported(model: bytes, feeds: Sequence[Array], **options: str) -> list[Array]:
+def exported(model: bytes, feeds: Sequence[Array], **options: Any) -> list[Array]:
     """The outputs of the model on the CPU, exported with `options`."""
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = 3

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Case, check
+from tests.one_op import Case, Node, assert_close, check, graph_model, ours
 from tests.ops.moved import FLOAT32, INT8, INT16, UINT8, ints, tensor
+from tests.ops.operands import exported
+from tests.oracle import litert
 from tflite_ort.schema import (
     Op,
     ResizeBilinearOptions,
     ResizeNearestNeighborOptions,
     TensorType,
+    TransposeOptions,
 )
 
 Size = tuple[int, int]
@@ -96,3 +102,38 @@ def test_the_axis_that_shrinks_is_resized_first() -> None:
     """An image of 30,000 by 30,000 would be between."""
     for type in (FLOAT32, INT16):
         check(resize(Op.RESIZE_BILINEAR, (1, 30_000), (29_999, 1), (False, False), type, 1))
+
+
+@pytest.mark.parametrize("type", [FLOAT32, INT8])
+@pytest.mark.parametrize("order", [*itertools.permutations(range(4))])
+def test_transposed_images(type: TensorType, order: tuple[int, ...]) -> None:
+    """ONNX Runtime would resize before it transposes, along axes of which it cannot."""
+    shape = (2, 6, 4, 3)
+    made = [shape[i] for i in order]
+    sizes, rows = (made[1] * 3, made[2] * 2), (0, 1, 3, 2)
+    resized = (made[0], *sizes, made[3])
+    tensors = {
+        "x": tensor(shape, type),
+        "order": ints(*order),
+        "moved": tensor(tuple(made), type),
+        "relu": tensor(tuple(made), type),
+        "sizes": ints(*sizes),
+        "resized": tensor(resized, type),
+        "back": ints(*rows),
+        "y": tensor(tuple(resized[i] for i in rows), type),
+    }
+    nodes = [
+        Node(Op.TRANSPOSE, ["x", "order"], ["moved"], TransposeOptions()),
+        Node(Op.RELU, ["moved"], ["relu"]),
+        Node(Op.RESIZE_BILINEAR, ["relu", "sizes"], ["resized"], ResizeBilinearOptions()),
+        Node(Op.TRANSPOSE, ["resized", "back"], ["y"], TransposeOptions()),
+    ]
+    model = graph_model(tensors, nodes, ["y"])
+    feeds = [tensors["x"].random(np.random.default_rng(0))]
+    expected = litert(model, feeds)[0]
+    assert_close(ours(model, feeds)[0][0], expected, 1, 1e-5, "session")
+    assert_close(exported(model, feeds)[0], expected, 1, 1e-5, "file")
+    if order[0] == 0:
+        shapes = {"x": (None, *shape[1:])}
+        opened = exported(model, feeds, input_shapes=shapes)[0]
+        assert_close(opened, expected, 1, 1e-5, "open batch")
