@@ -13,18 +13,23 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.schema import TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
 
 _LARGEST = 255
-# All sums are tried, which takes a millisecond for so many cells.
-_MOST_CELLS = 1024
+# A float32 holds every sum of so many codes.
+_MOST_CELLS = 65_793
 # QLinearGlobalAveragePool fails on products of the ratio of the scales with 1 / cells outside.
 _LEAST, _MOST = 2.0**-32, 2.0**8
 # More cells of an image it does not take either.
 _MOST_OF_IMAGE = 2.0**24
+# Fewer sums are all tried.
+_FEW_SUMS = 4096
+# By which part of a code floats are off at most.
+_ERROR = 2.0**-12
 # Those above 1 move halves upwards where the codes are counted from the lowest one.
 _UNITS = (1.0, 1 + 2.0**-22, 1 + 2.0**-20)
 
@@ -126,17 +131,41 @@ def _reading(sums: Sums) -> tuple[np.float32, int, int] | None:
     sum upwards; None if there are none."""
     if not (1 < sums.cells <= _MOST_CELLS and _is_pooled(sums.ratio / sums.divisor)):
         return None
-    totals = np.arange(_LARGEST * sums.cells + 1, dtype=np.float32)
-    means = (totals - np.float32(sums.cells * sums.zero)) / np.float32(sums.divisor)
-    wanted = np.floor(means * np.float32(sums.ratio) + np.float32(0.5)) + sums.result_zero
-    wanted = np.clip(wanted, 0, _LARGEST)
+    totals = _turning_points(sums)
+    wanted = np.clip(_rounded_up(sums, totals), 0, _LARGEST)
     for unit, (zero, result_zero) in product(_UNITS, _zero_points(sums)):
         step = np.float32(sums.ratio * unit * sums.cells / sums.divisor)
         multiplier = step / np.float32(sums.cells)
-        codes = np.rint((totals - np.float32(sums.cells * zero)) * multiplier) + result_zero
+        counted = (totals - sums.cells * zero).astype(np.float32)
+        codes = np.rint(counted * multiplier) + result_zero
         if np.array_equal(np.clip(codes, 0, _LARGEST), wanted):
             return step, zero, result_zero
     return None
+
+
+def _turning_points(sums: Sums) -> npt.NDArray[np.int64]:
+    """The first and the last sum of each code.
+
+    Both ways to round never fall as a sum rises. So if they agree here, they agree between.
+    """
+    last = _LARGEST * sums.cells
+    if last < _FEW_SUMS:
+        return np.arange(last + 1)
+    wide, codes = sums.divisor / sums.ratio, np.arange(1, _LARGEST + 1)
+    near = (codes - sums.result_zero - 0.5) * wide + sums.cells * sums.zero
+    reach = wide * _ERROR + 2
+    low, high = (np.clip(near + side, 0, last).astype(np.int64) for side in (-reach, reach))
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        reached = _rounded_up(sums, middle) >= codes
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    return np.concatenate([low, high, [0, last]])
+
+
+def _rounded_up(sums: Sums, totals: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    """The codes of these sums, halves upwards, as nodes of floats compute them."""
+    means = (totals - sums.cells * sums.zero).astype(np.float32) / np.float32(sums.divisor)
+    return np.floor(means * np.float32(sums.ratio) + np.float32(0.5)) + sums.result_zero
 
 
 def _zero_points(sums: Sums) -> Iterator[tuple[int, int]]:
