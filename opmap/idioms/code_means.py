@@ -165,7 +165,8 @@ def _turning_points(sums: Sums) -> npt.NDArray[np.int64]:
 def _rounded_up(sums: Sums, totals: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
     """The codes of these sums, halves upwards, as nodes of floats compute them."""
     means = (totals - sums.cells * sums.zero).astype(np.float32) / np.float32(sums.divisor)
-    return np.floor(means * np.float32(sums.ratio) + np.float32(0.5)) + sums.result_zero
+    units: npt.NDArray[np.float32] = np.floor(means * np.float32(sums.ratio) + np.float32(0.5))
+    return units + np.float32(sums.result_zero)
 
 
 def _zero_points(sums: Sums) -> Iterator[tuple[int, int]]:
