@@ -48,6 +48,7 @@ from tflite_ort.schema.values.regions import (
     scatter_places,
     window_function,
 )
+from tflite_ort.schema.values.sizes import is_known
 
 _D, _T = ir.DataType, TensorType
 _RANDOM = (_T.INT32, _T.UINT32, _T.INT64, _T.UINT64)
@@ -208,11 +209,10 @@ def stablehlo_reduce_window(op: OperatorView[StablehloReduceWindowOptions], g: G
     shape = op["input"].shape
     each = WindowAttributes.of(op.options, len(shape))
     windowed = each.padded(shape)
-    if min((1, *shape, *windowed)) < 1:
+    if min(filter(is_known, (1, *shape, *windowed))) < 1:
         raise Untranslatable(f"nothing is left of an input of {shape}")
     rows = reduced_windows(windowed, each.window, each.strides, each.dilations)
-    edges = [(low, high, n) for (low, high), n in zip(each.padding, each.interior, strict=True)]
-    windows_reduced(op, g, rows, window_function(op), edges)
+    windows_reduced(op, g, rows, window_function(op), each.edges)
 
 
 _REDUCTIONS = {

@@ -102,6 +102,15 @@ def test_windows_that_need_to_know_the_sizes_are_refused(op: Op | str) -> None:
         export_onnx(reduced(op), input_shapes=OPEN)
 
 
+def test_windows_over_an_open_batch() -> None:
+    proto = export_onnx(reduced(Op.REDUCE_WINDOW), input_shapes={"in0": ("N", 9, 9, 2)})
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    images = np.random.default_rng(0).normal(size=(4, 9, 9, 2)).astype(np.float32)
+    (got,) = session.run(None, {"in0": images})
+    cells = images.reshape(4, 3, 3, 3, 3, 2)
+    np.testing.assert_array_equal(got, np.maximum(cells.max(axis=(2, 4)), 0))
+
+
 def between_convolutions(size: int) -> str:
     """What becomes of an image of `size` x `size` in a pool between convolutions."""
     weights = T.constant(np.ones((16, 1, 1, 16), np.float32))

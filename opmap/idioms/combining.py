@@ -42,6 +42,8 @@ def combined(
 ) -> ir.Value:
     """The reduction of the windows along one axis, by blocks of 1, 2, 4, ... cells."""
     _, window, stride, dilation = row
+    if window == stride == 1:
+        return value
     cells = size - (window - 1) * dilation  # positions at which a window can start
     pieces: list[ir.Value] = []
     reached, width = 0, 1

@@ -11,6 +11,7 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.idioms.movement import code_constant
 from tflite_ort.schema import MirrorPadMode, Op, OperatorView
+from tflite_ort.schema.values.sizes import multiple
 
 
 def symmetric(op: OperatorView[Any], g: Graph, value: ir.Value, layout: Layout) -> ir.Value:
@@ -110,13 +111,14 @@ def spread_and_padded(
         pairs = [size for n in shape for size in (n, 1)]
         after = [size for n in interior.tolist() for size in (0, n)]
         value = _padded(g, g.reshape(value, pairs), [0] * len(pairs), after, fill)
-        value = g.reshape(value, (shape * (1 + interior)).tolist())
+        value = g.reshape(
+            value, [multiple(n, 1 + i) for n, i in zip(shape, interior.tolist(), strict=True)]
+        )
         highs = highs - interior  # nothing follows the last element
     value = _padded(g, value, np.maximum(lows, 0), np.maximum(highs, 0), fill)
     if (lows >= 0).all() and (highs >= 0).all():
         return value
-    starts = np.maximum(-lows, 0)
-    ends = starts + shape * (1 + interior) + lows + highs
+    starts, ends = np.maximum(-lows, 0), np.where(highs < 0, highs, np.iinfo(np.int64).max)
     return g.op("Slice", value, g.constant(starts), g.constant(ends))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,8 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.shapes.reduction import Windows
+from tflite_ort.schema.values.regions import Edges, padded_sizes
+from tflite_ort.schema.values.sizes import is_known
 
 _COMBINERS = {
     ReduceWindowFunction.ADD: "Add",
@@ -42,7 +43,7 @@ def windows_reduced(
     g: Graph,
     rows: Windows,
     function: ReduceWindowFunction,
-    edges: Sequence[tuple[int, int, int]] = (),
+    edges: Edges = (),
 ) -> None:
     """Every window, and `init`, reduced to one number.
 
@@ -53,7 +54,7 @@ def windows_reduced(
     input, name = op["input"], _COMBINERS.get(function)
     if name is None or input.type not in _COMPUTED_AS:
         raise Untranslatable(f"{function.name} over windows of {input.type.name}")
-    if 0 in op.output.shape:  # no window fits
+    if 0 in filter(is_known, op.output.shape):  # no window fits
         g.write(op.output, g.constant(np.zeros(op.output.shape, input.dtype)), domain=Domain.FILE)
         return
     logical = name in ("And", "Or")
@@ -63,8 +64,7 @@ def windows_reduced(
     init, sizes = g.reshape(init, ()), input.shape
     if any(map(any, edges)):
         result = spread_and_padded(g, result, sizes, edges, init)
-        pairs = zip(sizes, edges, strict=True)
-        sizes = tuple(low + n + (n - 1) * inside + high for n, (low, high, inside) in pairs)
+        sizes = padded_sizes(sizes, edges)
     pair = pairing(g, name, input.type)
     for axis, (size, row) in enumerate(zip(sizes, rows, strict=True)):
         result = combined(g, pair, result, axis, size, row)

@@ -55,10 +55,15 @@ def reduced_windows(shape: Shape, window: Shape, strides: Shape, dilations: Shap
         raise ModelError(f"window {window}, strides {strides}, dilations {dilations} of {shape}")
     if min((1, *window, *strides, *dilations)) < 1:
         raise ModelError(f"window {window}, strides {strides}, dilations {dilations}: below 1")
-    return [
-        (max(0, (size - (kernel - 1) * dilation - 1) // stride + 1), kernel, stride, dilation)
-        for size, kernel, stride, dilation in zip(shape, window, strides, dilations, strict=True)
-    ]
+    rows = zip(shape, window, strides, dilations, strict=True)
+    return [(_windows(*row), *row[1:]) for row in rows]
+
+
+def _windows(size: int, kernel: int, stride: int, dilation: int) -> int:
+    """How many windows there are along an axis, which may be open if each element is one."""
+    if kernel == stride == 1:
+        return size
+    return max(0, (size - (kernel - 1) * dilation - 1) // stride + 1)
 
 
 @rule(Op.REDUCE_WINDOW)

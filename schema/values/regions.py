@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,10 @@ def scatter_function(op: OperatorView[StablehloScatterOptions]) -> Op | None:
     return inside[0]
 
 
+# By axis: before, after and between its elements.
+Edges = Sequence[tuple[int, int, int]]
+
+
 @record
 class WindowAttributes:
     """Of STABLEHLO_REDUCE_WINDOW, per axis; what the file leaves out does nothing."""
@@ -97,8 +102,22 @@ class WindowAttributes:
 
     def padded(self, shape: Shape) -> Shape:
         """The shape that the windows go over."""
-        rows = zip(shape, self.interior, self.padding, strict=True)
-        return tuple((n - 1) * (step + 1) + 1 + a + b for n, step, (a, b) in rows)
+        return padded_sizes(shape, self.edges)
+
+    @property
+    def edges(self) -> Edges:
+        """What goes before, after and between the elements."""
+        return [(low, high, n) for (low, high), n in zip(self.padding, self.interior, strict=True)]
+
+
+def padded_sizes(shape: Shape, edges: Edges) -> Shape:
+    """`shape` with so many elements more before, after and between the others of each axis; one
+    without any may be open."""
+    rows = zip(shape, edges, strict=True)
+    return tuple(
+        n + (n - 1) * each + low + high if any((low, high, each)) else n
+        for n, (low, high, each) in rows
+    )
 
 
 def scatter_places(

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.one_op import Node, T, ours
+from tests.ops.operands import exported
 from tests.oracle import litert
 from tests.subgraph_models import Sub, check_invokes, model_of
 from tflite_ort import ExportError, Interpreter, KernelError, ModelError, export_onnx
@@ -87,6 +88,17 @@ def test_windows(op: Op, type: TensorType, options: StablehloReduceWindowOptions
     shape = (2, 4, 5)
     model, feeds = windows_model(shape, type, op, options), window_feeds(shape, type)
     check_invokes(model, feeds, {"ort"}, kernels="default")
+
+
+@pytest.mark.parametrize("options", [PLAIN, PADDED, SPREAD, CUT])
+def test_windows_over_an_open_batch(options: StablehloReduceWindowOptions) -> None:
+    """Its windows are of one sample, so that it need not be known."""
+    model = windows_model((2, 4, 5), _T.FLOAT32, Op.STABLEHLO_MAXIMUM, options)
+    for batch in (1, 3):
+        alike = windows_model((batch, 4, 5), _T.FLOAT32, Op.STABLEHLO_MAXIMUM, options)
+        (feeds,) = window_feeds((batch, 4, 5), _T.FLOAT32)
+        made = exported(model, feeds, input_shapes={"x": (None, 4, 5)})
+        np.testing.assert_array_equal(made[0], litert(alike, feeds)[0])
 
 
 @pytest.mark.parametrize("type", [_T.FLOAT32, _T.FLOAT64, _T.INT16, _T.BOOL])
