@@ -5,6 +5,7 @@ SUB of 8-bit codes, which XNNPACK rounds in another way, is in float32.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,10 @@ View = OperatorView[Any]
 
 _LARGEST_CODE = 2.0**15
 _LARGEST_RESULT = 2.0**31
+# By which part of a code QLinearAdd is off at most, and how many of all pairs may be that near to a
+# half: by chance there are four.
+_NEAR = 2.0**-15
+_FEW_PAIRS = 64
 # The operands of a sum are counted in twice the larger scale over 2**15.
 _SUM_BITS = 15
 
@@ -48,22 +53,52 @@ def exact_codes(op: View, g: Graph) -> None:
 
 
 def difference_of_bytes(op: View, g: Graph) -> None:
-    """Floor(a - b + 1/2) in units of the output's scale: XNNPACK rounds halves up.
+    """Floor(a - b + 1/2) in units of the output's scale: XNNPACK rounds halves up. Halves are
+    common: models centre images by subtracting half a code.
 
-    It loses no fused integer operator, since ONNX Runtime has none for Sub. Halves are common:
-    models centre images by subtracting half a code.
+    Without halves it is QLinearAdd of a and b, which has a scale below 0: ONNX Runtime has no fused
+    Sub.
     """
     a, b, output = op["input1"], op["input2"], op.output
     assert output.quantization is not None
     unit, layout = output.quantization.scalar_scale, g.layout(a, b)
     scales = [t.quantization.scalar_scale for t in (a, b) if t.quantization is not None]
+    activation = op.options.fused_activation_function
+    zeros = [_carried_zero(tensor) for tensor in (a, b, output)]
+    if g.target.cpu_kernels and _adds_codes(*(x / unit for x in scales), *zeros):
+        first = g.read(a, layout=layout, rank=output.rank)
+        codes = g.read(b, layout=layout, domain=Domain.STORED, rank=output.rank)
+        step = g.constant(np.float32(-scales[1]))
+        second = g.op("DequantizeLinear", codes, step, g.zero_code(b))
+        g.write(output, g.op("Add", first, second), layout=layout, activation=activation)
+        return
     first, second = (
         g.read_steps(t, scale / unit, layout=layout, rank=output.rank)
         for t, scale in zip((a, b), scales, strict=True)
     )
     codes = g.quantize_units(g.op("Sub", first, second), output)
-    activation = op.options.fused_activation_function
     g.write(output, codes, layout=layout, domain=Domain.STORED, activation=activation)
+
+
+def _carried_zero(tensor: TensorView) -> int:
+    return tensor.zero + 128 * (tensor.type is TensorType.INT8)
+
+
+# An operator is translated twice.
+@lru_cache(maxsize=256)
+def _adds_codes(first: float, second: float, a: int, b: int, output: int) -> bool:
+    """Whether QLinearAdd holds all differences of codes, few of which are next to a half.
+
+    Args:
+        first, second: what a code counts in units of the result's.
+        a, b, output: zero points.
+    """
+    codes = np.arange(256)
+    sums = np.subtract.outer((codes - a) * first, (codes - b) * second) + output
+    near = np.abs(sums - np.floor(sums) - 0.5) < _NEAR
+    near &= (sums > -1) & (sums < 256)
+    few = np.count_nonzero(near) <= _FEW_PAIRS
+    return bool(few and np.abs(sums).max() < _LARGEST_RESULT)
 
 
 def _codes(g: Graph, tensor: TensorView, layout: Layout, rank: int) -> ir.Value:
