@@ -27,6 +27,7 @@ from tflite_ort.opmap.idioms.exact_arithmetic import (
     takes_exact_codes,
 )
 from tflite_ort.opmap.idioms.indices import failing, matched
+from tflite_ort.opmap.idioms.long_runs import read_operand
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.registry import translator
@@ -106,7 +107,8 @@ class Binary:
             domain = moved_domain(a, b, output)
         layout = g.layout(a, b, rows=True)
         first, second = (
-            g.read(tensor, layout=layout, domain=domain, rank=output.rank) for tensor in (a, b)
+            read_operand(g, tensor, other, layout, domain, output.rank)
+            for tensor, other in ((a, b), (b, a))
         )
         result = self.emit(op, g, first, second)
         if self.op is Op.ADD and _are_equals(a, b, layout):

@@ -13,6 +13,7 @@ import numpy as np
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred
 from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, rescaled
+from tflite_ort.opmap.idioms.long_runs import read_operand, with_longer_runs
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.arithmetic.fixed_point import power_of_two_shifts, shifts_refusal
@@ -66,15 +67,16 @@ def difference_of_bytes(op: View, g: Graph) -> None:
     activation = op.options.fused_activation_function
     zeros = [_carried_zero(tensor) for tensor in (a, b, output)]
     if g.target.cpu_kernels and _adds_codes(*(x / unit for x in scales), *zeros):
-        first = g.read(a, layout=layout, rank=output.rank)
-        codes = g.read(b, layout=layout, domain=Domain.STORED, rank=output.rank)
+        first = read_operand(g, a, b, layout, Domain.REAL, output.rank)
+        codes = read_operand(g, b, a, layout, Domain.STORED, output.rank)
         step = g.constant(np.float32(-scales[1]))
         second = g.op("DequantizeLinear", codes, step, g.zero_code(b))
         g.write(output, g.op("Add", first, second), layout=layout, activation=activation)
         return
+    long = [with_longer_runs(g, *pair, layout, output.rank) for pair in ((a, b), (b, a))]
     first, second = (
         g.read_steps(t, scale / unit, layout=layout, rank=output.rank)
-        for t, scale in zip((a, b), scales, strict=True)
+        for t, scale in zip(long, scales, strict=True)
     )
     codes = g.quantize_units(g.op("Sub", first, second), output)
     g.write(output, codes, layout=layout, domain=Domain.STORED, activation=activation)

@@ -1,0 +1,119 @@
+"""Constants that broadcast over the last axes, such as the mean of each colour of an image.
+
+ONNX Runtime goes through both operands in runs in which neither begins anew. A run takes it 10 to
+60 ns, however short it is. So such a constant is repeated along the axes before.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph.constants import carried_codes, carried_type
+from tflite_ort.records import replace
+from tflite_ort.schema import Op, TensorType, TensorView
+from tflite_ort.schema.values.sizes import Shape, is_known
+
+# Longer runs are left: they are rows of layers, whose constants are fused and joined.
+_SHORT = 64
+# Runs of so many elements take no more time for each of them than longer ones.
+_ENOUGH = 512
+_MOST_ELEMENTS = 1 << 16
+_TYPES = frozenset(
+    {
+        *(TensorType.FLOAT32, TensorType.INT32, TensorType.INT64),
+        *(TensorType.INT8, TensorType.UINT8),
+    }
+)
+# Of these, and of inputs, sums and products are images. What layers make is fused with constants
+# that are as long as an axis, one after another.
+_OF_IMAGES = frozenset(
+    {
+        *(Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.MAXIMUM, Op.MINIMUM),
+        *(Op.CAST, Op.DEQUANTIZE, Op.QUANTIZE, Op.RESHAPE, Op.TRANSPOSE, Op.PAD, Op.PADV2),
+        *(Op.RESIZE_BILINEAR, Op.RESIZE_NEAREST_NEIGHBOR, Op.CONCATENATION, Op.PACK),
+        *(Op.SLICE, Op.STRIDED_SLICE, Op.GATHER, Op.REVERSE_V2),
+    }
+)
+_REACH = 6
+
+
+def read_operand(
+    g: Graph, tensor: TensorView, other: TensorView, layout: Layout, domain: Domain, rank: int
+) -> ir.Value:
+    """One of two operands that broadcast, in a form, with `rank` dimensions or fewer."""
+    longer = with_longer_runs(g, tensor, other, layout, rank)
+    if longer is tensor:
+        return g.read(tensor, layout=layout, domain=domain, rank=rank)
+    assert longer.data is not None
+    if not tensor.is_quantized or domain is Domain.FILE:
+        return g.constants.add(longer.data, tensor.name)
+    codes = carried_codes(longer.data, tensor.type, carried_type(tensor))
+    carried = g.constants.add(codes, tensor.name)
+    return carried if domain is Domain.STORED else g.dequantize(carried, tensor)
+
+
+def with_longer_runs(
+    g: Graph, tensor: TensorView, other: TensorView, layout: Layout, rank: int
+) -> TensorView:
+    """`tensor`, repeated if it is a constant whose runs over `other` are short.
+
+    It has the same index: it is to be read as data, not by `Graph.read`.
+    """
+    data, quantization = tensor.data, tensor.quantization
+    if not g.target.cpu_kernels or data is None or tensor.type not in _TYPES:
+        return tensor
+    if layout is not Layout.LAST or (quantization is not None and quantization.per_channel):
+        return tensor
+    if other.is_constant or not _is_image(g, other):
+        return tensor
+    shapes = [(1,) * (rank - each.rank) + tuple(each.shape) for each in (tensor, other)]
+    longer = _repeated(*shapes)
+    if longer == shapes[0]:
+        return tensor
+    repeated = np.ascontiguousarray(np.broadcast_to(data.reshape(shapes[0]), longer))
+    return replace(tensor, constant=repeated, shape=longer)
+
+
+def _is_image(g: Graph, tensor: TensorView) -> bool:
+    """Whether no layer has had a part in `tensor`."""
+    reached, ahead = set[int](), [tensor]
+    for _ in range(_REACH):
+        makers = [maker for each in ahead if (maker := g.maker(each)) is not None]
+        if any(maker.op not in _OF_IMAGES for maker in makers):
+            return False
+        reached.update(each.index for each in ahead)
+        given = (each for maker in makers for each in maker.present_inputs())
+        ahead = [each for each in given if not each.is_constant and each.index not in reached]
+    return not ahead
+
+
+def _repeated(shape: Shape, other: Shape) -> Shape:
+    """The shape to which a constant is repeated for the sake of long runs."""
+    if _run(shape, other) > _SHORT:
+        return shape
+    longer = list(shape)
+    for axis in reversed(range(len(shape))):
+        if not is_known(other[axis]) or prod(longer) * other[axis] > _MOST_ELEMENTS:
+            break
+        longer[axis] = max(shape[axis], other[axis])
+        if prod(longer[axis:]) >= _ENOUGH:
+            break
+    return tuple(longer) if _run(tuple(longer), other) > _run(shape, other) else shape
+
+
+def _run(shape: Shape, other: Shape) -> int:
+    """How many elements, from the last one on, both have, or one of them has to each of the
+    other."""
+    run, kind = 1, None
+    for pair in zip(reversed(shape), reversed(other), strict=True):
+        if not is_known(*pair):
+            break
+        if pair != (1, 1):
+            broadcast = pair[0] == 1, pair[1] == 1
+            if kind not in (None, broadcast):
+                break
+            run, kind = run * max(pair), broadcast
+    return run
