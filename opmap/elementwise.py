@@ -24,6 +24,7 @@ from tflite_ort.opmap.idioms.division import floor_modulo, floor_quotient, quoti
 from tflite_ort.opmap.idioms.exact_arithmetic import (
     difference_of_bytes,
     exact_codes,
+    exceeds_32_bits,
     takes_exact_codes,
 )
 from tflite_ort.opmap.idioms.indices import failing, matched
@@ -147,21 +148,11 @@ def _product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """Mul; of complex numbers, the real part times b plus the imaginary part times b * i."""
     if not is_complex(op.output):
         made = g.op("Mul", a, b)
-        return g.apart(made) if _exceeds_32_bits(op) else made
+        return g.apart(made) if exceeds_32_bits(op) else made
     real, imaginary = g.op_multi("Split", a, outputs=2, axis=-1, num_outputs=2)
     turned = g.op("Gather", b, g.ints([1, 0]), axis=-1)
     turned = g.op("Mul", turned, g.constant([-1, 1], np.float32))
     return g.op("Add", g.op("Mul", real, b), g.op("Mul", imaginary, turned))
-
-
-def _exceeds_32_bits(op: View) -> bool:
-    """Whether a product of 8-bit codes in the result's scale may: ONNX Runtime's QLinearMul makes
-    an INT32 of it before it clips it."""
-    quantizations = [tensor.quantization for tensor in (*op.present_inputs(), op.output)]
-    if op.output.type not in _BYTES or None in quantizations:
-        return False
-    first, second, made = (each.scalar_scale for each in quantizations if each is not None)
-    return first * second / made * 255**2 >= 2**31
 
 
 def _power(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:

@@ -53,6 +53,16 @@ def exact_codes(op: View, g: Graph) -> None:
     g.write(op.output, codes, layout=layout, domain=Domain.STORED)
 
 
+def exceeds_32_bits(op: View) -> bool:
+    """Whether a product of 8-bit codes in the result's scale may: ONNX Runtime's QLinearMul makes
+    an INT32 of it before it clips it."""
+    quantizations = [tensor.quantization for tensor in (*op.present_inputs(), op.output)]
+    if op.output.type not in (TensorType.INT8, TensorType.UINT8) or None in quantizations:
+        return False
+    first, second, made = (each.scalar_scale for each in quantizations if each is not None)
+    return first * second / made * 255**2 >= _LARGEST_RESULT
+
+
 def difference_of_bytes(op: View, g: Graph) -> None:
     """Floor(a - b + 1/2) in units of the output's scale: XNNPACK rounds halves up. Halves are
     common: models centre images by subtracting half a code.
