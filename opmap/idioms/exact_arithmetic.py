@@ -1,6 +1,6 @@
 """ADD, SUB and MUL of 16-bit codes in TFLite's fixed point, in float64 that holds it exactly.
 
-SUB of 8-bit codes, which XNNPACK rounds in another way, is in float32.
+SUB of 8-bit codes, which XNNPACK rounds in another way, is a fused sum, or in float32.
 """
 
 from __future__ import annotations
