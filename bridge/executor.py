@@ -13,14 +13,8 @@ import numpy.typing as npt
 from tflite_ort.collecting import seldom
 from tflite_ort.opened_model import OpenedModel
 from tflite_ort.optional import late
-from tflite_ort.plan.stored import (
-    StaleEntry,
-    StoredPlan,
-    StoredScopes,
-    Surroundings,
-    whole_plan,
-    whole_row,
-)
+from tflite_ort.plan.stored import StoredPlan, stored_plan
+from tflite_ort.plan.stored_rows import StaleEntry, Surroundings
 from tflite_ort.records import record, replace
 from tflite_ort.state import State, Variable, initial_value
 
@@ -37,8 +31,8 @@ if TYPE_CHECKING:
     from tflite_ort.plan import build, failures, observers, partition, placements, profiling
     from tflite_ort.plan.build import Plan
     from tflite_ort.plan.context import PlanContext
+    from tflite_ort.plan.memory import Memory
     from tflite_ort.plan.placements import LoadTimes
-    from tflite_ort.plan.recording import Recorder
     from tflite_ort.schema import BridgeError, DelegateError, Specialized, TensorType
     from tflite_ort.schema.values import resolve, sizes
     from tflite_ort.specialize import specialization
@@ -69,13 +63,11 @@ class Shared(Surroundings):
 
     Args:
         context: of plans that are made here; made when the first one is.
-        state: the values that last from one invoke to the next.
         cache: the plans that are stored; None for none.
         choice: why these providers, where they were found by trying.
     """
 
     context: Callable[[], PlanContext]
-    state: State
     cache: PlanCache | None = None
     choice: str = ""
 
@@ -142,12 +134,13 @@ class SubgraphExecutor:
             VersionError: operators that nothing here runs.
         """
         if self.plan is None:
-            plan = self._stored_plan()
-            if plan is None:
-                with seldom:
-                    missing_operators.check_operators(self._opened.model, self._context.resolver)
-                    plan = self._new_plan()
-            self._use(plan)
+            stored = self._stored_plan()
+            if stored is not None:
+                self._use(stored)
+                return
+            with seldom:
+                missing_operators.check_operators(self._opened.model, self._context.resolver)
+                self._use(self._new_plan())
 
     def _use(self, plan: Plan | StoredPlan) -> None:
         self.plan, self._unusable = plan, plan.unusable
@@ -184,24 +177,16 @@ class SubgraphExecutor:
 
     # The cache -------------------------------------------------------------------------------
 
-    def _stored_plan(self) -> Plan | StoredPlan | None:
+    def _stored_plan(self) -> StoredPlan | None:
         """The plan that the cache has for the present shapes."""
         cache = self._shared.cache
         entry = None if cache is None else cache.find(self.subgraph, self._shapes)
         if cache is None or entry is None:
             return None
         try:
-            whole = entry.whole
-            if whole is None:
-                with seldom:
-                    return self._new_plan(entry.scopes())
             # Not `self`, which holds the plan: what is dropped is to be freed at once.
             explain = partial(SubgraphExecutor._explain, weakref.proxy(self), entry)
-            state = self._shared.state
-            plan = whole_plan(
-                *(whole, entry.graph, state, self.subgraph),
-                *(self._shared, explain, entry.rows),
-            )
+            plan = stored_plan(entry, self._shared, self.subgraph, explain)
             if not self._opened.shows(self.subgraph):
                 self._opened.show(entry.face)
         except (StaleEntry, *cache_folder.UNREADABLE):
@@ -210,14 +195,19 @@ class SubgraphExecutor:
         self._begin()
         return plan
 
-    def _explain(self, entry: StoredEntry, number: int, error: DelegateError) -> BridgeError:
+    def _explain(
+        self, entry: StoredEntry, place: str, number: int, memory: Memory, error: DelegateError
+    ) -> BridgeError:
         """An error of a partition of a stored plan, with what its operator says."""
-        assert self.plan is not None
-        graph, scope = self._wanted(), entry.scopes().scope("")
-        part = partition.partitions(graph.operators, scope.backends, graph.outputs)[number]
-        return failures.explanation(
-            error, part=part, memory=self.plan.memory, context=self._limited
-        )
+        graph = self._wanted()
+        for caller in place.split("/")[1:]:
+            index, _, body = caller.partition(".")
+            op = next(op for op in graph.operators if op.index == int(index))
+            graph = op.bodies[int(body)]
+        given = entry.scopes()[place]["backends"].items()
+        backends = {int(index): name for index, name in given}
+        part = partition.partitions(graph.operators, backends, graph.outputs)[number]
+        return failures.explanation(error, part=part, memory=memory, context=self._limited)
 
     def _recorded(self, graph: Specialized, cache: PlanCache) -> Plan:
         """A new plan, which is stored."""
@@ -227,23 +217,15 @@ class SubgraphExecutor:
             plan = build.make_plan(graph, replace(self._limited, recorder=recorder))
             if recorder is not None:
                 rows = [dataclasses.astuple(row) for row in plan.placements]
-                whole = _whole(plan, recorder)
-                cache.store(self.subgraph, self._shapes, recorder, model, whole, rows)
+                cache.store(self.subgraph, self._shapes, recorder, model, rows)
         finally:
             cache.discard(recorder)
         return observers.observed(plan, self._context)
 
     # Making a plan ---------------------------------------------------------------------------
 
-    def _new_plan(self, stored: StoredScopes | None = None) -> Plan:
-        """A plan for the present shapes.
-
-        Args:
-            stored: sessions to use again.
-
-        Raises:
-            StaleEntry: these cannot be used.
-        """
+    def _new_plan(self) -> Plan:
+        """A plan for the present shapes."""
         started = time.perf_counter()
         specialized = self._graph
         if self._changed or specialized is None:
@@ -253,8 +235,6 @@ class SubgraphExecutor:
         self._begin()
         self._specialized = specialized
         graph, cache = self._wanted(), self._shared.cache
-        if stored is not None:
-            return build.make_plan(graph, replace(self._limited, stored=stored))
         if cache is not None:
             return self._recorded(graph, cache)
         return observers.observed(build.make_plan(graph, self._limited), self._context)
@@ -361,17 +341,6 @@ class SubgraphExecutor:
             for _ in range(runs):
                 plan.run()
             return profile.times()
-
-
-def _whole(plan: Plan, recorder: Recorder) -> dict[str, Any] | None:
-    """The plan as JSON, if its every step is a session."""
-    scope = recorder.scopes[""]
-    if len(recorder.scopes) > 1 or any(
-        name == partition.NUMPY for name in scope["backends"].values()
-    ):
-        return None
-    variables = {index: plan.graph.variables[index] for index in plan.memory.variables}
-    return whole_row(scope, plan.graph.tensors, variables, list(plan.arrays))
 
 
 def _with_all_results(graph: Specialized) -> Specialized:

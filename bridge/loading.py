@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from tflite_ort.cache import plans
     from tflite_ort.cache.plans import PlanCache
     from tflite_ort.custom import kernels
+    from tflite_ort.fallback_kernels import Kernel
     from tflite_ort.plan import context as contexts
     from tflite_ort.plan.context import PlanContext
     from tflite_ort.schema import Model
     from tflite_ort.schema.file import read
     from tflite_ort.tuning import tuner
+    from tflite_ort.versioning.registry import Registry
     from tflite_ort.versioning.resolver import OpResolver
 else:
     pathlib = late("pathlib")
@@ -91,7 +93,10 @@ class LoadedModel:
         """What the subgraphs of the model share."""
         providers = {name: each.provider for name, each in named(self._delegates).items()}
         threads = self._choices["num_threads"]
-        return Shared(providers, threads, self.context, self._state, self._stored, self._choice)
+        return Shared(
+            *(providers, threads, partial(_kernels, self._resolver), self._state),
+            *(self._arguments["budgets"], self.context, self._stored, self._choice),
+        )
 
     def context(self) -> PlanContext:
         """What plans are made with; made when the first one is."""
@@ -145,6 +150,10 @@ class LoadedModel:
 
 def _resolver(given: OpResolver | None) -> OpResolver:
     return resolvers.default_resolver() if given is None else given
+
+
+def _kernels(resolver: Callable[[], OpResolver]) -> Registry[Kernel]:
+    return resolver().kernels
 
 
 def _read(

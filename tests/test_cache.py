@@ -94,7 +94,7 @@ def test_a_hit_tells_all_that_the_file_says(tmp_path: Path) -> None:
         assert_same(telling[1:], tellings[0][1:])
 
 
-def test_numpy_steps_stay_and_sessions_are_not_made_again(
+def test_steps_of_kernels_come_from_the_cache_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = model_path("tflite-support__coco_ssd_mobilenet_v1_1.0_quant_2018_06_29.tflite")
@@ -102,11 +102,11 @@ def test_numpy_steps_stay_and_sessions_are_not_made_again(
     delegates = [replace(each, max_versions={Op.LOGISTIC: 0}) for each in chosen(path, given)]
     given = {"num_threads": 1, "providers": delegates}
     want = made(Interpreter(path, cache=tmp_path, **given))
-    monkeypatch.setattr("tflite_ort.plan.build.lower", None)
-    monkeypatch.setattr("tflite_ort.plan.assignment.lower", None)
+    monkeypatch.setattr("tflite_ort.executor.build", None)
+    monkeypatch.setattr("tflite_ort.loading.read", None)
     interpreter = Interpreter(path, cache=tmp_path, **given)
     assert_same(made(interpreter), want)
-    assert not is_hit(interpreter)
+    assert is_hit(interpreter)
     assert {row.runs_on for row in interpreter.delegation()} >= {"ort", "numpy"}
 
 

@@ -38,7 +38,7 @@ else:
 T = TypeVar("T")
 
 # The format of the documents and of what they name.
-FORMAT = 3
+FORMAT = 4
 
 _MAGIC = b"tflite-ort cache"
 _DOCUMENT = ".json"

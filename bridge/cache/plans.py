@@ -17,7 +17,8 @@ from tflite_ort.cache.keys import Settings, digest, entry_key, settings_of, shor
 from tflite_ort.opened_model import Face
 from tflite_ort.opening import ModelFile
 from tflite_ort.optional import late
-from tflite_ort.plan.stored import Row, StoredScopes, WholeRow
+from tflite_ort.plan.stored import WholeRow
+from tflite_ort.plan.stored_rows import Row, StoredArrays
 from tflite_ort.providers.stored_graph import PACKED, SMALL, StoredGraph
 from tflite_ort.records import record
 from tflite_ort.schema.file.plain_files import identity
@@ -39,6 +40,7 @@ else:
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
+_NO_BYTES = np.empty(0, np.uint8)
 # The digest of a smaller file is computed in less time than it is looked up.
 _REMEMBERED_BYTES = 1 << 16
 # By what the system says of a file, its digest; of the files that this process has used last.
@@ -73,13 +75,12 @@ class StoredEntry:
         return face
 
     @property
-    def whole(self) -> WholeRow | None:
-        """The plan, if its every step is a session; made once of a document."""
+    def whole(self) -> WholeRow:
+        """The plan; made once of a document."""
         made = self.document.made
         if "whole" not in made:
-            row = self.document.hot["plan"]
-            made["whole"] = None if row is None else WholeRow.of(row)
-        whole: WholeRow | None = made["whole"]
+            made["whole"] = WholeRow.of(self.document.hot["plan"])
+        whole: WholeRow = made["whole"]
         return whole
 
     def rows(self) -> Sequence[Row]:
@@ -87,9 +88,27 @@ class StoredEntry:
         rows: Sequence[Row] = self.document.rest()["placements"]
         return rows
 
-    def scopes(self) -> StoredScopes:
-        """The plans of the subgraph and of those that it calls."""
-        return StoredScopes(self.document.rest()["scopes"], self.graph)
+    def scopes(self) -> Mapping[str, Any]:
+        """By place, the plans of the subgraph and of those that it calls."""
+        scopes: Mapping[str, Any] = self.document.rest()["scopes"]
+        return scopes
+
+    def arrays(self) -> StoredArrays:
+        """Where the constants of kernels are.
+
+        Raises:
+            ValueError: their file is not as it was written; OSError where it cannot be read.
+        """
+        number = self.document.hot["computed"]
+        if number is None:
+            return StoredArrays(self.content, _NO_BYTES)
+        blob = self.document.hot["blobs"][number]
+        if blob[1] <= KEPT_BYTES:
+            made = self.document.made
+            if number not in made:
+                made[number] = np.frombuffer(self.folder.content(blob), np.uint8)
+            return StoredArrays(self.content, made[number])
+        return StoredArrays(self.content, np.memmap(self.folder.whole(blob), np.uint8, "r"))
 
     def graph(self, row: Row) -> StoredGraph:
         """What the row of a session's graph describes; its files are as they were written.
@@ -218,28 +237,30 @@ class PlanCache:
         shapes: Mapping[int, Shape],
         recorder: Recorder,
         model: Model,
-        plan: Mapping[str, Any] | None,
         rows: Sequence[Row],
     ) -> None:
         """Store what was recorded; where that fails, nothing is stored.
 
         Args:
-            plan: as `whole_row` of `plan/stored.py`; None where a step is no session.
             rows: of the placements.
         """
         if recorder.spoiled:
             self.problem = recorder.spoiled
             return
         with suppress(OSError, ValueError):  # ValueError: scales that are no numbers
+            computed = recorder.computed()
             blobs = [_blob(path) for path in recorder.blobs]
+            scopes = dict(recorder.scopes)
+            plan = scopes[""].pop("plan")
             name, count = os.path.basename(os.fsdecode(self._path)), int(self._content.size)
             hot = {
                 "about": {"model": name, "bytes": count},
                 "blobs": blobs,
                 "face": new_faces.face_row(model, subgraph),
                 "plan": plan,
+                "computed": computed,
             }
-            cold = {"placements": rows, "scopes": recorder.scopes}
+            cold = {"placements": rows, "scopes": scopes}
             if self._folder.write(self._key(subgraph, shapes), hot, cold, recorder.blobs):
                 self.problem = ""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,6 @@ from tflite_ort.opmap import Lowered, lower
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import NUMPY, Partition, partitions
 from tflite_ort.plan.refusals import Refusals
-from tflite_ort.plan.stored import StoredScope
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.records import record
 from tflite_ort.schema import OperatorView, Specialized
@@ -55,11 +53,6 @@ def assign(
             return claims.assignment(whole)
     claims.keep_small_partitions(context.resolver.kernels)
     return claims.assignment()
-
-
-def assigned(stored: StoredScope) -> Assignment:
-    """The assignment of a plan that was stored."""
-    return Assignment(dict(stored.backends), defaultdict(str, stored.reasons))
 
 
 class _Claims:

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.opmap import Lowered, lower
 from tflite_ort.optional import late
-from tflite_ort.plan.assignment import Assignment, assign, assigned
+from tflite_ort.plan.assignment import Assignment, assign
+from tflite_ort.plan.calls import called, once
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.custom_checks import check_step, checked_operators, with_checked_results
 from tflite_ort.plan.device_memory import with_places
@@ -25,12 +26,16 @@ from tflite_ort.plan.report import Report
 from tflite_ort.plan.runs import Run, explained, sequence
 from tflite_ort.plan.session_step import session_step
 from tflite_ort.plan.steps import kernel_step
-from tflite_ort.plan.stored import SessionStep, StoredScope
-from tflite_ort.providers.delegates import Delegate
 from tflite_ort.records import field, record, replace
-from tflite_ort.schema import DelegateError, Op, OperatorView, Specialized, Untranslatable
+from tflite_ort.schema import (
+    DelegateError,
+    Op,
+    OperatorView,
+    Specialized,
+    TensorView,
+    Untranslatable,
+)
 from tflite_ort.specialize.called_subgraphs import CALLERS
-from tflite_ort.state import State
 from tflite_ort.versioning.registry import Registry
 
 if TYPE_CHECKING:
@@ -72,20 +77,9 @@ class Plan:
         """By tensor index, the buffers of inputs, outputs and what crosses partitions."""
         return self.memory.arrays
 
-    def call(self, given: Sequence[Array]) -> Sequence[Array]:
-        """The outputs for these inputs, variables not among them; arrays of their own.
-
-        Raises:
-            KernelError, DelegateError: an operator failed, or an input has another shape.
-        """
-        graph, memory = self.graph, self.memory
-        inputs = [index for index in graph.inputs if index not in graph.variables]
-        # Of a tensor that is two inputs the last value stays.
-        for index, array in dict(zip(inputs, given, strict=True)).items():
-            memory.put(graph.tensors[index], array)
-        self.run()
-        outputs = [index for index in graph.outputs if index not in graph.variables]
-        return [memory.value(graph.tensors[index]).copy() for index in outputs]
+    def call(self) -> Call:
+        """The plan as a function of its inputs."""
+        return called(self.run, self.memory, *_passed(self.graph))
 
 
 def make_plan(graph: Specialized, context: PlanContext) -> Plan:
@@ -118,29 +112,38 @@ def _attempt(
     started = time.perf_counter()
     checked = checked_operators(graph, context.resolver)
     wanted = with_checked_results(graph, checked)
-    stored = None if context.stored is None else context.stored.scope(context.scope)
-    assignment = assign(wanted, context, refusals) if stored is None else assigned(stored)
+    assignment = assign(wanted, context, refusals)
     _check_kernels(graph, assignment, context.resolver.kernels)
     if assignment.whole is None:
         parts = partitions(graph.operators, assignment.backends, wanted.outputs)
     else:
         parts = [assignment.whole[0]]
-    if stored is None:  # what stays on a device is never stored
-        parts = with_places(parts, wanted.outputs, graph.variables, context.device_memory)
+    parts = with_places(parts, wanted.outputs, graph.variables, context.device_memory)
     if context.recorder is not None:
-        context.recorder.begin(context.scope, assignment.backends, assignment.reasons)
+        context.recorder.begin(context.scope, assignment.backends)
     memory = allocated(wanted, parts, context.state, called=bool(context.scope))
     continued = context.continued or _continues(parts, checked)
     context = replace(context, unusable=refusals.unusable, continued=continued)
     idle = unread(graph.operators, wanted.outputs)
     seconds = [time.perf_counter() - started, 0.0]
-    steps = _Steps(context, assignment, memory, seconds, stored, idle)
+    steps = _Steps(context, assignment, memory, seconds, idle)
     for part in parts:
         failure = steps.add(part)
         if failure is not None:
             return failure
     steps.add_checks(checked)
+    if context.recorder is not None:
+        context.recorder.end(context.scope, graph, memory, context.meter, _passed(graph))
     return steps.plan(graph, parts)
+
+
+def _passed(graph: Specialized) -> tuple[list[TensorView], list[TensorView]]:
+    """What a caller gives and takes, in order: variables are not among it."""
+    inputs, outputs = (
+        [graph.tensors[index] for index in indices if index not in graph.variables]
+        for indices in (graph.inputs, graph.outputs)
+    )
+    return inputs, outputs
 
 
 @record(frozen=False)
@@ -150,27 +153,25 @@ class _Steps:
     Args:
         context: what these steps share; it learns what the plans of called subgraphs find.
         seconds: spent on translating and on making sessions by now.
-        stored: the sessions that were stored of this plan, which are used again.
         idle: operators whose results nothing needs: no kernel runs them.
         runs: the steps in order.
         providers: see `Report`.
-        called: see `Report`.
+        inner: `called` of `Report`.
     """
 
     context: PlanContext
     assignment: Assignment
     memory: Memory
     seconds: list[float]
-    stored: StoredScope | None
     idle: frozenset[int]
     runs: list[Run] = field(default_factory=list)
     providers: dict[int, str] = field(default_factory=dict)
-    called: list[tuple[OperatorView[Any], Sequence[Placement]]] = field(default_factory=list)
+    inner: list[tuple[OperatorView[Any], Sequence[Placement]]] = field(default_factory=list)
 
     def plan(self, graph: Specialized, parts: Sequence[Partition]) -> Plan:
         """The plan of these steps, which are those of all `parts`."""
         reasons, backends = self.assignment.reasons, self.context.backends
-        report = Report(graph, reasons, parts, backends, self.providers, self.called)
+        report = Report(graph, reasons, parts, backends, self.providers, self.inner)
         translating, making_sessions = self.seconds
         return Plan(
             sequence(self.runs),
@@ -186,12 +187,11 @@ class _Steps:
         if part.backend != NUMPY:
             return self._add_session(part)
         busy = [op for op in part.operators if op.index not in self.idle]
-        if not busy:
-            return None
-        calls = {op.index: self._calls(op) for op in busy if op.op in CALLERS}
-        self.runs.append(
-            kernel_step(replace(part, operators=busy), self.memory, calls, self.context)
-        )
+        if self.context.recorder is not None:
+            self.context.recorder.add_kernels(self.context.scope, busy)
+        if busy:
+            calls = {op.index: self._calls(op) for op in busy if op.op in CALLERS}
+            self.runs.append(kernel_step(busy, self.memory, calls, self.context.kernels))
         return None
 
     def add_checks(self, checked: Sequence[OperatorView[Any]]) -> None:
@@ -202,29 +202,28 @@ class _Steps:
 
     def _calls(self, op: OperatorView[Any]) -> list[Call]:
         """What the kernel of `op` is given to run each subgraph that it calls."""
-        calls, once = [], op.op is Op.CALL_ONCE
+        calls, is_once = [], op.op is Op.CALL_ONCE
         context = replace(self.context, continued=True)
         scope = f"{context.scope}/{op.index}"
-        if once:  # for one run a session is not worth its while
+        if is_once:  # for one run a session is not worth its while
             context = replace(context, delegates=())
         for number, body in enumerate(op.bodies):
             context = replace(context, unusable=self.context.unusable, scope=f"{scope}.{number}")
             plan = make_plan(body, context)
             self.context = replace(self.context, unusable=plan.unusable)
-            self.called.append((op, plan.placements))
-            calls.append(_once(plan, self.context.state) if once else plan.call)
+            self.inner.append((op, plan.placements))
+            call = plan.call()
+            calls.append(once(call, body.subgraph, self.context.state) if is_once else call)
         return calls
 
     def _add_session(self, part: Partition) -> PartitionFailure | None:
         self.context.meter.check("outputs", len(part.outputs), "the graph")
         started, delegate = time.perf_counter(), self.context.backends[part.backend]
-        lowered = None
-        if self.stored is None:
-            whole = self.assignment.whole
-            lowered = self._lowered(part) if whole is None else whole[1]
+        whole = self.assignment.whole
+        lowered = self._lowered(part) if whole is None else whole[1]
         translated = time.perf_counter()
         try:
-            step = self._session_step(part, lowered, delegate)
+            step = session_step(part, lowered, delegate, self.memory, self.context)
         except DelegateError as error:
             return PartitionFailure(part, error, self.context.unusable)
         explain = partial(failures.explanation, part=part, memory=self.memory, context=self.context)
@@ -234,32 +233,10 @@ class _Steps:
         self.seconds[1] += time.perf_counter() - translated
         return None
 
-    def _session_step(
-        self, part: Partition, lowered: Lowered | None, delegate: Delegate
-    ) -> SessionStep:
-        """The step of a partition, of its translation or of what is stored."""
-        if lowered is not None:
-            return session_step(part, lowered, delegate, self.memory, self.context)
-        assert self.stored is not None
-        return self.stored.take(self.memory, self.context.surroundings)
-
     def _lowered(self, part: Partition) -> Lowered:
         target = self.context.target(self.context.backends[part.backend])
         outputs, translators = [*part.outputs, *part.copies], self.context.resolver.translators
         return lower(part.operators, part.inputs, outputs, translators, target=target)
-
-
-def _once(plan: Plan, state: State) -> Call:
-    """A call of the plan that does nothing from the second time on."""
-    subgraph, initialized = plan.graph.subgraph, state.initialized
-
-    def call_once(given: Sequence[Array]) -> Sequence[Array]:
-        if subgraph not in initialized:
-            plan.call(given)
-            state.initialize(subgraph)
-        return ()
-
-    return call_once
 
 
 def _continues(parts: Sequence[Partition], checked: Sequence[OperatorView[Any]]) -> bool:

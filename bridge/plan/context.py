@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Target
 from tflite_ort.optional import late
-from tflite_ort.plan.stored import StoredScopes, Surroundings
+from tflite_ort.plan.steps import Kernels
 from tflite_ort.providers.delegates import Delegate, named
 from tflite_ort.providers.processor import blocked_channels
 from tflite_ort.providers.provider import DeviceMemory
@@ -45,7 +45,6 @@ class PlanContext:
         strict: a delegate that fails, or leaves nodes to another provider, is an error.
         unusable: by backend, why it can run nothing; a plan says what it has found.
         recorder: collects what the plans are made of, to be stored; None: they are not.
-        stored: what was stored of these plans, which is used again; None: nothing.
         scope: the place of a plan among those of called subgraphs.
         tuner: chooses lowerings by timing them; None: the cost model does.
     """
@@ -62,7 +61,6 @@ class PlanContext:
     strict: bool = False
     unusable: Mapping[str, str] = field(default_factory=dict)
     recorder: Recorder | None = None
-    stored: StoredScopes | None = None
     scope: str = ""
     tuner: Tuner | None = None
 
@@ -72,10 +70,9 @@ class PlanContext:
         return named(self.delegates)
 
     @property
-    def surroundings(self) -> Surroundings:
-        """What stored sessions need."""
-        providers = {name: delegate.provider for name, delegate in self.backends.items()}
-        return Surroundings(providers, self.num_threads)
+    def kernels(self) -> Kernels:
+        """What numpy steps need."""
+        return Kernels(self.resolver.kernels, self.state, self.meter, self.profile)
 
     def device_memory(self, backend: str) -> DeviceMemory | None:
         """Where sessions of a backend hand tensors on; None for the host's memory."""

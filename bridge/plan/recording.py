@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.plan.boundary import BoundaryTensor
-from tflite_ort.plan.stored import tensor_row
+from tflite_ort.plan.memory import Memory
+from tflite_ort.plan.operator_rows import Constants, OperatorRows, Unstorable
+from tflite_ort.plan.stored_rows import RESULTS, tensor_row
 from tflite_ort.providers.session import Session
 from tflite_ort.records import field, record
-from tflite_ort.schema import TensorView
+from tflite_ort.schema import OperatorView, Specialized, TensorView
+from tflite_ort.schema.file.budgets import Meter
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 Array = npt.NDArray[Any]
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @record(frozen=False)
@@ -30,9 +35,8 @@ class Recorder:
         content: the bytes of the model; weights that a session reads there are not copied.
 
     Attributes:
-        scopes: by place of a plan, its backends and reasons by operator and the rows of its
-            sessions. The place of the first plan is empty.
-        tensors: by scope and index, those at the boundary of a session.
+        scopes: by place of a plan, what `stored` and `stored_operators` read. That of the first
+            plan is empty.
         blobs: the files.
         spoiled: why it cannot be stored; empty where it can.
     """
@@ -44,6 +48,8 @@ class Recorder:
     blobs: list[Path] = field(default_factory=list)
     spoiled: str = ""
     _count: int = 0
+    _rows: dict[str, OperatorRows] = field(default_factory=dict)
+    _computed: bytearray = field(default_factory=bytearray)
 
     def spoil(self, reason: str) -> None:
         """Note that this plan cannot be stored."""
@@ -54,15 +60,58 @@ class Recorder:
         self._count += 1
         return self.stage / f"{self.token}.{self._count}"
 
-    def begin(self, scope: str, backends: Mapping[int, str], reasons: Mapping[int, str]) -> None:
+    def begin(self, scope: str, backends: Mapping[int, str]) -> None:
         """Start to record a plan, instead of an attempt to make it that has failed."""
-        why = {index: reason for index, reason in reasons.items() if reason}
-        self.scopes[scope] = {
-            "backends": dict(backends),
-            "reasons": why,
-            "steps": [],
-            "tensors": {},
+        self.scopes[scope] = {"backends": dict(backends), "steps": [], "kernels": {}, "tensors": {}}
+        self._rows[scope] = OperatorRows(Constants(self.content, self._computed))
+
+    def add_kernels(self, scope: str, operators: Sequence[OperatorView[Any]]) -> None:
+        """Record the next step of a plan, which numpy runs."""
+        kept, row = self.scopes[scope], self._rows[scope].operator
+        kept["kernels"][len(kept["steps"])] = self._storable(row, operators)
+        kept["steps"].append(None)
+
+    def end(
+        self,
+        scope: str,
+        graph: Specialized,
+        memory: Memory,
+        meter: Meter,
+        passed: tuple[Sequence[TensorView], Sequence[TensorView]],
+    ) -> None:
+        """Record what a plan has beside its steps.
+
+        Args:
+            passed: what an operator that calls it gives and takes.
+        """
+        kept, rows = self.scopes[scope], self._rows[scope]
+        shown = (*memory.variables, *memory.arrays)
+        tensors = kept.pop("tensors") | {i: tensor_row(graph.tensors[i]) for i in shown}
+        kept["plan"] = {
+            "tensors": list(tensors.values()),
+            "variables": [[index, list(graph.variables[index])] for index in memory.variables],
+            "arrays": list(memory.arrays),
+            "steps": kept.pop("steps"),
         }
+        kept["passed"] = [self._storable(rows.tensor, each) for each in passed if scope]
+        kept["views"] = rows.tensors
+        kept["free"] = meter.allowed(RESULTS) - getattr(meter.budgets, RESULTS)
+
+    def computed(self) -> int | None:
+        """The file of the constants that are not in the model; None without any."""
+        if not self._computed:
+            return None
+        path = self.file()
+        path.write_bytes(self._computed)
+        return self._blob(path)
+
+    def _storable(self, row: Callable[[T], R], things: Sequence[T]) -> list[R]:
+        """The rows of `things`, if they all have one."""
+        try:
+            return [row(each) for each in things]
+        except Unstorable as error:
+            self.spoil(str(error))
+            return []
 
     def add(
         self,

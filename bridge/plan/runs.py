@@ -21,6 +21,19 @@ def sequence(steps: Sequence[Run]) -> Run:
     return run
 
 
+def at_first_run(make: Callable[[], Run]) -> Run:
+    """A run that is made when it first runs."""
+    made: Run | None = None
+
+    def run() -> None:
+        nonlocal made
+        if made is None:
+            made = make()
+        made()
+
+    return run
+
+
 def explained(run: Run, explain: Callable[[DelegateError], BridgeError]) -> Run:
     """`run`, whose errors are explained."""
 

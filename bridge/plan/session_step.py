@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition
 from tflite_ort.plan.parts import Wholes, take_wholes
 from tflite_ort.plan.refusals import LeftToTheCPU
+from tflite_ort.plan.runs import Run
 from tflite_ort.plan.second_thread import saves_time
-from tflite_ort.plan.stored import SessionStep
 from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.providers.model_session import model_session
@@ -27,7 +27,7 @@ from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import Session
 from tflite_ort.providers.stored_graph import COMPILED, StoredGraph
 from tflite_ort.providers.traits import traits_of
-from tflite_ort.records import replace
+from tflite_ort.records import record, replace
 from tflite_ort.schema import DelegateError, TensorView
 from tflite_ort.schema.values.sizes import known_product
 
@@ -38,6 +38,18 @@ Array = npt.NDArray[Any]
 _NO_TENSORS: list[BoundaryTensor] = []
 # Half of a core's own cache, in which nothing is in the way of anything.
 _SMALL_BYTES = 1 << 19
+
+
+@record
+class SessionStep:
+    """A partition made ready.
+
+    Args:
+        providers: by operator, the execution providers that ONNX Runtime really uses.
+    """
+
+    run: Run
+    providers: Mapping[int, str]
 
 
 def session_step(
@@ -68,9 +80,8 @@ def session_step(
         if session.on_device and not any(op.bodies for op in part.operators):
             _try(session, inputs)
     if context.recorder is not None:
-        facts = {"backend": backend, "noted": context.continued, "providers": providers}
+        facts = {"backend": backend, "noted": context.continued, "in_place": pairs}
         facts["small"], facts["alone"] = _is_small(part), threads == 1
-        facts["in_place"] = pairs
         context.recorder.add(context.scope, session, inputs, outputs, passed, **facts)
         if session is not None:
             _check_saved(session, provider, context.recorder)

@@ -1,8 +1,7 @@
-"""Plans as data, and plans made of that data: the sessions of a plan without its operators.
+"""Plans as data, and plans made of that data.
 
-A stored plan is JSON and the files of its sessions. A plan whose every step is a session is made
-ready from that alone. Where numpy kernels run some of the operators, the subgraph is specialised
-as always, and the stored part spares the translation and the making of the sessions.
+A stored plan is JSON, the files of its sessions and the constants of its kernels. It is made ready
+from that alone, without the operators. Those that numpy runs are read when they first run.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -21,156 +20,59 @@ from tflite_ort.plan.bound_step import bound_run
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.in_place import share
 from tflite_ort.plan.memory import Memory, blank
-from tflite_ort.plan.runs import Run, explained, sequence
-from tflite_ort.providers.provider import ON_CPU, Provider
+from tflite_ort.plan.runs import Run, at_first_run, explained, sequence
+from tflite_ort.plan.stored_rows import (
+    Row,
+    StaleEntry,
+    StoredArrays,
+    Surroundings,
+    tensor_of,
+    variable_key,
+)
+from tflite_ort.providers.provider import ON_CPU
 from tflite_ort.providers.session import Session
 from tflite_ort.providers.stored_graph import StoredGraph
 from tflite_ort.providers.threads import shares_threads
-from tflite_ort.records import field, record, replace
+from tflite_ort.records import record, replace
 from tflite_ort.schema import BridgeError, DelegateError, TensorType, TensorView
-from tflite_ort.schema.values.sizes import is_known, unknown_size
-from tflite_ort.schema.values.view import Quantization, VariableKey
+from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.state import State, Whole, Window
 
 if TYPE_CHECKING:
-    from tflite_ort.plan import placements
+    from tflite_ort.plan import placements, stored_operators
     from tflite_ort.plan.placements import Placement
 else:
     placements = late("tflite_ort.plan.placements")
+    stored_operators = late("tflite_ort.plan.stored_operators")
 
 Array = npt.NDArray[Any]
-Row = Sequence[Any]
+Explain = Callable[[str, int, Memory, DelegateError], BridgeError]
 
 # By the files of their graph, the sessions that interpreters share while one of them lives.
 _SHARED: WeakValueDictionary[Hashable, Session] = WeakValueDictionary()
-_TYPES = {int(kind): kind for kind in TensorType}
-
-
-class StaleEntry(Exception):
-    """What was stored cannot be used; the plan has to be made anew."""
-
-
-# Rows of tensors --------------------------------------------------------------------------------
-
-
-def tensor_row(tensor: TensorView) -> list[Any]:
-    """A tensor at the boundary of a session as JSON; it is no constant."""
-    shape = [int(size) if is_known(size) else None for size in tensor.shape]
-    quantization = tensor.quantization
-    codes = None
-    if quantization is not None:
-        scale, zero_point = quantization.scale.tolist(), quantization.zero_point.tolist()
-        codes = [scale, zero_point, quantization.axis]
-    row = [tensor.index, tensor.name, int(tensor.type), shape, codes]
-    return [*row, tensor.is_variable, tensor.ranked]
-
-
-def tensor_of(row: Row, *, quantized: bool = True) -> TensorView:
-    """The tensor that a row stands for.
-
-    Args:
-        quantized: with its scales, of which a session needs none.
-    """
-    index, name, kind, shape, codes, is_variable, ranked = row
-    sizes = tuple(shape)
-    if None in sizes:
-        sizes = tuple(unknown_size() if size is None else size for size in shape)
-    quantization = None
-    if codes is not None and quantized:
-        scale, zero_point, axis = codes
-        quantization = Quantization(
-            np.array(scale, np.float32), np.array(zero_point, np.int64), axis
-        )
-    return TensorView(index, name, _TYPES[kind], sizes, None, quantization, is_variable, ranked)
-
-
-def variable_key(key: Row) -> VariableKey:
-    """A variable's key, which JSON has as a list."""
-    first, second = key
-    return (first, second)
 
 
 # Sessions ---------------------------------------------------------------------------------------
 
 
-@record
-class SessionStep:
-    """A partition made ready.
-
-    Args:
-        providers: by operator, the execution providers that ONNX Runtime really uses.
-    """
-
-    run: Run
-    providers: Mapping[int, str]
-
-
-@record
-class Surroundings:
-    """What stored sessions need of the process.
-
-    Args:
-        providers: by backend.
-        num_threads: within an operator.
-    """
-
-    providers: Mapping[str, Provider]
-    num_threads: int
-
-
-@record
-class StoredScope:
-    """One of the plans that are stored together.
-
-    Args:
-        row: as `Recorder` made it.
-        graph: what the row of a session's graph describes.
-    """
-
-    row: Mapping[str, Any]
-    graph: Callable[[Row], StoredGraph]
-    _taken: list[int] = field(default_factory=lambda: [0])
+class Entry(Protocol):
+    """An entry of the cache, as plans read it."""
 
     @property
-    def backends(self) -> dict[int, str]:
-        """The backend of each operator."""
-        return {int(index): name for index, name in self.row["backends"].items()}
+    def whole(self) -> WholeRow:
+        """The plan of the subgraph."""
 
-    @property
-    def reasons(self) -> dict[int, str]:
-        """By operator, why earlier delegates do not have it."""
-        return {int(index): reason for index, reason in self.row["reasons"].items()}
+    def arrays(self) -> StoredArrays:
+        """Where the constants of kernels are."""
 
-    def take(self, memory: Memory, around: Surroundings) -> SessionStep:
-        """The next session over `memory`.
+    def graph(self, row: Row) -> StoredGraph:
+        """What the row of a session's graph describes."""
 
-        Raises:
-            StaleEntry: its files cannot be used.
-        """
-        number = self._taken[0]
-        self._taken[0] += 1
-        step = self.row["steps"][number]
-        tensors = {int(index): tensor_of(row) for index, row in self.row["tensors"].items()}
-        run = session_run_of(StoredSession.of(step, tensors), self.graph, memory, around)
-        return SessionStep(run, {int(i): name for i, name in step["providers"].items()})
+    def rows(self) -> Sequence[Row]:
+        """Of the placements."""
 
-
-@record
-class StoredScopes:
-    """The plans of a subgraph and of those that it calls, by place."""
-
-    rows: Mapping[str, Any]
-    graph: Callable[[Row], StoredGraph]
-
-    def scope(self, place: str) -> StoredScope:
-        """The plan of this place.
-
-        Raises:
-            StaleEntry: there is none.
-        """
-        if place not in self.rows:
-            raise StaleEntry(f"no plan {place!r}")
-        return StoredScope(self.rows[place], self.graph)
+    def scopes(self) -> Mapping[str, Any]:
+        """By place, the plans of the subgraph and of those that it calls."""
 
 
 @record
@@ -291,40 +193,57 @@ def _stored_session(row: Mapping[str, Any], graph: StoredGraph, around: Surround
     return session
 
 
-# Whole plans ------------------------------------------------------------------------------------
+# Plans ------------------------------------------------------------------------------------------
 
 
 @record
 class WholeRow:
-    """What is stored of a plan whose every step is a session, ready for any number of plans.
+    """What is stored of a plan, ready for any number of plans.
 
     Args:
         variables: by tensor index.
         tensors: those that it keeps, and those at the boundary of a session.
         types: of `tensors`.
         arrays: what makes the arrays of those that have one.
+        sessions: of each step; None of a step of kernels.
     """
 
     variables: Mapping[int, VariableKey]
     tensors: Mapping[int, TensorView]
     types: Mapping[int, TensorType]
     arrays: Mapping[int, Callable[[], Array]]
-    sessions: Sequence[StoredSession]
+    sessions: Sequence[StoredSession | None]
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> WholeRow:
-        """What `whole_row` described."""
+        """What a `Recorder` has noted."""
         keys = {index: variable_key(key) for index, key in row["variables"]}
         tensors = {each[0]: tensor_of(each, quantized=each[0] in keys) for each in row["tensors"]}
         types = {index: tensor.type for index, tensor in tensors.items()}
         arrays = {index: blank(tensors[index]) for index in row["arrays"]}
-        sessions = [StoredSession.of(step, tensors, arrays) for step in row["steps"]]
+        sessions = [
+            None if step is None else StoredSession.of(step, tensors, arrays)
+            for step in row["steps"]
+        ]
         return cls(keys, tensors, types, arrays, sessions)
+
+    def memory(self, state: State, subgraph: int | None = None) -> Memory:
+        """What the plan runs over.
+
+        Args:
+            subgraph: of which callers of signatures may keep something; None where an operator
+                calls it.
+        """
+        tensors = self.tensors
+        variables = {i: state.variable(key, tensors[i]) for i, key in self.variables.items()}
+        arrays = {index: make() for index, make in self.arrays.items()}
+        kept = {} if subgraph is None else state.kept.place(subgraph, arrays)
+        return Memory(arrays, variables, {}, kept)
 
 
 @record
 class StoredPlan:
-    """A plan whose every step is a session, as `Plan` otherwise.
+    """A plan of the cache, as `Plan` otherwise.
 
     Args:
         types: of the tensors that it keeps.
@@ -349,58 +268,75 @@ class StoredPlan:
         return tuple(placements.Placement(*row) for row in self.rows())
 
 
-def whole_plan(
-    row: WholeRow,
-    graph: Callable[[Row], StoredGraph],
-    state: State,
-    subgraph: int,
-    around: Surroundings,
-    explain: Callable[[int, DelegateError], BridgeError],
-    rows: Callable[[], Sequence[Row]],
-) -> StoredPlan:
-    """The plan that a row describes.
+@record
+class Source:
+    """What the steps of stored plans are made of.
 
     Args:
-        graph: what the row of a session's graph describes.
+        explain: an error of a session by the place of its plan, its number there and the memory,
+            with what its operator says.
+    """
+
+    entry: Entry
+    around: Surroundings
+    arrays: StoredArrays
+    explain: Explain
+
+
+def stored_plan(
+    entry: Entry,
+    around: Surroundings,
+    subgraph: int,
+    explain: Explain,
+) -> StoredPlan:
+    """The plan of an entry.
+
+    Args:
         subgraph: the one that the plan is of.
-        explain: an error of a partition by its number, with what its operator says.
-        rows: of the placements.
+        explain: see `Source`.
 
     Raises:
         StaleEntry: its files cannot be used.
     """
     started = time.perf_counter()
-    tensors = row.tensors
-    variables = {index: state.variable(key, tensors[index]) for index, key in row.variables.items()}
-    arrays = {index: make() for index, make in row.arrays.items()}
-    memory = Memory(arrays, variables, {}, state.kept.place(subgraph, arrays))
-    runs = [
-        explained(session_run_of(stored, graph, memory, around), partial(explain, number))
-        for number, stored in enumerate(row.sessions)
-    ]
+    row = entry.whole
+    memory = row.memory(around.state, subgraph)
+    run = run_of(row, "", memory, Source(entry, around, entry.arrays(), explain))
     seconds = (0.0, time.perf_counter() - started)
-    return StoredPlan(sequence(runs), memory, row.types, rows, seconds, {})
+    return StoredPlan(run, memory, row.types, entry.rows, seconds, {})
 
 
-def whole_row(
-    scope: Mapping[str, Any],
-    tensors: Sequence[TensorView],
-    variables: Mapping[int, VariableKey],
-    arrays: Sequence[int],
-) -> dict[str, Any]:
-    """A plan whose every step is a session, as JSON.
+def run_of(row: WholeRow, place: str, memory: Memory, source: Source) -> Run:
+    """All steps of a plan.
 
-    Args:
-        scope: as `Recorder` made it.
-        tensors: of the subgraph.
-        variables, arrays: those of the plan's memory.
+    Raises:
+        StaleEntry: its files cannot be used.
     """
-    rows = dict(scope["tensors"])
-    rows.update({index: tensor_row(tensors[index]) for index in (*variables, *arrays)})
-    steps = [{**step, "providers": {}} for step in scope["steps"]]
-    return {
-        "tensors": list(rows.values()),
-        "variables": [[index, list(key)] for index, key in variables.items()],
-        "arrays": list(arrays),
-        "steps": steps,
-    }
+    runs: list[Run] = []
+    for number, stored in enumerate(row.sessions):
+        if stored is None:
+            runs.append(at_first_run(partial(_kernels, place, number, memory, source)))
+        else:
+            run = session_run_of(stored, source.entry.graph, memory, source.around)
+            runs.append(explained(run, partial(source.explain, place, number, memory)))
+    return sequence(runs)
+
+
+def _kernels(place: str, number: int, memory: Memory, source: Source) -> Run:
+    """A step of kernels; what makes it is imported when it runs."""
+    scopes, arrays = source.entry.scopes(), source.arrays
+    inner = partial(_inner, source)
+    return stored_operators.kernels_run(
+        place, number, memory, stored_operators.Kept(scopes, arrays, source.around, inner)
+    )
+
+
+def _inner(source: Source, place: str, row: Mapping[str, Any]) -> tuple[Run, Memory]:
+    """A plan of a called subgraph, and what it runs over.
+
+    Raises:
+        StaleEntry: its files cannot be used.
+    """
+    whole = WholeRow.of(row)
+    memory = whole.memory(source.around.state)
+    return run_of(whole, place, memory, source), memory

@@ -20,6 +20,11 @@ class NoOptions(Table):
 _NO_OPTIONS = NoOptions()
 
 
+def options_table(op: Op) -> type[Table]:
+    """The class of the operator's options."""
+    return OPTIONS.get(op, NoOptions)
+
+
 def options_of(op: Op, given: Table | None) -> Table:
     """`given` if it is the operator's own table, else the zeroed struct that TFLite then uses:
     strides 0, beta 0, both flags of a resize false; not the schema's defaults.
