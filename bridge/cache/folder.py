@@ -107,6 +107,7 @@ class CacheFolder:
 
     def __init__(self, path: str | os.PathLike[str], limit: Callable[[], int]) -> None:
         self.path, self.limit = os.fspath(path), limit
+        self._seen: tuple[int, ...] = ()
 
     def distrusted(self) -> str:
         """Why nothing is read from the folder; empty where it may be. Whoever can write to it can
@@ -119,9 +120,10 @@ class CacheFolder:
             return str(error)
         if not stat.S_ISDIR(status.st_mode):
             return f"{self.path} is no folder"
+        self._seen = identity(status)
         if os.name != "posix":
             return ""
-        if status.st_uid not in (0, os.geteuid()):
+        if status.st_uid and status.st_uid != os.geteuid():
             return f"{self.path} belongs to another user"
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             return f"{self.path} can be written to by other users (chmod go-w)"
@@ -139,7 +141,7 @@ class CacheFolder:
         """The document of an entry; its use is noted."""
         path = self._document(key)
         try:
-            document = _READ_LAST.value(path, partial(_parsed, key))
+            document = _READ_LAST.value(path, partial(_parsed, key), self._seen)
         except FileNotFoundError:
             return None
         except UNREADABLE:
@@ -148,6 +150,7 @@ class CacheFolder:
         if time.time() - document.used > _NOTED_SECONDS:
             with suppress(OSError):
                 os.utime(path)
+            _READ_LAST.forget(path)
         return document
 
     def whole(self, blob: Sequence[Any]) -> str:
@@ -334,19 +337,33 @@ class _ReadLast:
     def __init__(self, count: int, limit: int) -> None:
         self._count, self._limit = count, limit
         self._values: dict[str, tuple[tuple[int, ...], Any]] = {}
+        self._folders: dict[str, tuple[int, ...]] = {}
 
-    def value(self, path: str, make: Callable[[bytes, os.stat_result], T]) -> T:
-        """What `make` says of the bytes of a file, which has not changed since."""
-        of = identity(os.stat(path))
+    def value(
+        self, path: str, make: Callable[[bytes, os.stat_result], T], folder: tuple[int, ...] = ()
+    ) -> T:
+        """What `make` says of the bytes of a file, which has not changed since.
+
+        Args:
+            folder: the identity of its folder, seen before the call. While that is the same, no
+                file in it was replaced, and the value is given without a look at the file.
+        """
         kept = self._values.get(path)
-        if kept is not None and kept[0] == of:
+        if kept is not None:
             value: T = kept[1]
-            return value
+            if (folder and self._folders.get(path) == folder) or kept[0] == identity(os.stat(path)):
+                self._folders[path] = folder
+                return value
         content, status = _content(path)
         value = make(content, status)
         if status.st_size <= self._limit:
             self._keep(path, identity(status), value)
+            self._folders[path] = folder
         return value
+
+    def forget(self, path: str) -> None:
+        """Look at a file anew."""
+        self._values.pop(path, None)
 
     def known(self, path: str, make: Callable[[], int]) -> int:
         """As `value`, of a number."""
@@ -362,6 +379,7 @@ class _ReadLast:
     def _keep(self, path: str, of: tuple[int, ...], value: Any) -> None:
         if len(self._values) >= self._count:
             self._values.clear()
+            self._folders.clear()
         self._values[path] = of, value
 
 

@@ -194,7 +194,7 @@ class PlanCache:
 
     def find(self, subgraph: int, shapes: Mapping[int, Shape]) -> StoredEntry | None:
         """The entry of a subgraph with inputs of these shapes, else as the file says."""
-        of = subgraph, *sorted(shapes.items())
+        of = _of(subgraph, shapes)
         if of in self._found:
             return self._found.pop(of)
         document = self._folder.read(entry_key(self._digest, self._settings, of))
@@ -271,7 +271,12 @@ class PlanCache:
             shutil.rmtree(recorder.stage, ignore_errors=True)
 
     def _key(self, subgraph: int, shapes: Mapping[int, Shape]) -> str:
-        return entry_key(self._digest, self._settings, (subgraph, *sorted(shapes.items())))
+        return entry_key(self._digest, self._settings, _of(subgraph, shapes))
+
+
+def _of(subgraph: int, shapes: Mapping[int, Shape]) -> tuple[Any, ...]:
+    """What stands for a subgraph with inputs of these shapes."""
+    return (subgraph, *sorted(shapes.items())) if shapes else (subgraph,)
 
 
 def file_digest(folder: CacheFolder, file: ModelFile) -> str:

@@ -206,6 +206,7 @@ class WholeRow:
         types: of `tensors`.
         arrays: what makes the arrays of those that have one.
         sessions: of each step; None of a step of kernels.
+        has_kernels: whether there is such a step.
     """
 
     variables: Mapping[int, VariableKey]
@@ -213,6 +214,7 @@ class WholeRow:
     types: Mapping[int, TensorType]
     arrays: Mapping[int, Callable[[], Array]]
     sessions: Sequence[StoredSession | None]
+    has_kernels: bool
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> WholeRow:
@@ -225,7 +227,8 @@ class WholeRow:
             None if step is None else StoredSession.of(step, tensors, arrays)
             for step in row["steps"]
         ]
-        return cls(keys, tensors, types, arrays, sessions)
+        has_kernels = None in row["steps"]
+        return cls(keys, tensors, types, arrays, sessions, has_kernels)
 
     def memory(self, state: State, subgraph: int | None = None) -> Memory:
         """What the plan runs over.
@@ -273,13 +276,14 @@ class Source:
     """What the steps of stored plans are made of.
 
     Args:
+        arrays: where the constants of kernels are; None without kernels.
         explain: an error of a session by the place of its plan, its number there and the memory,
             with what its operator says.
     """
 
     entry: Entry
     around: Surroundings
-    arrays: StoredArrays
+    arrays: StoredArrays | None
     explain: Explain
 
 
@@ -301,7 +305,8 @@ def stored_plan(
     started = time.perf_counter()
     row = entry.whole
     memory = row.memory(around.state, subgraph)
-    run = run_of(row, "", memory, Source(entry, around, entry.arrays(), explain))
+    arrays = entry.arrays() if row.has_kernels else None
+    run = run_of(row, "", memory, Source(entry, around, arrays, explain))
     seconds = (0.0, time.perf_counter() - started)
     return StoredPlan(run, memory, row.types, entry.rows, seconds, {})
 
@@ -325,6 +330,7 @@ def run_of(row: WholeRow, place: str, memory: Memory, source: Source) -> Run:
 def _kernels(place: str, number: int, memory: Memory, source: Source) -> Run:
     """A step of kernels; what makes it is imported when it runs."""
     scopes, arrays = source.entry.scopes(), source.arrays
+    assert arrays is not None
     inner = partial(_inner, source)
     return stored_operators.kernels_run(
         place, number, memory, stored_operators.Kept(scopes, arrays, source.around, inner)

@@ -45,10 +45,7 @@ class Binding:
     Args:
         session: the session, whose memory the bound tensors may be in.
         bound: ONNX Runtime's binding.
-        on_device: the session's inputs are in the memory of a device.
-
-    Attributes:
-        sources, targets: in graph order.
+        sources, targets: in graph order, as the graph holds them.
         copied: ONNX Runtime copies an input to a device at once when it is bound, so that each run
             has to bind anew what may have changed.
         unmade: some targets are device tensors that have no value yet.
@@ -63,18 +60,18 @@ class Binding:
         sources: Sequence[Tensor],
         targets: Sequence[Tensor],
         *,
-        on_device: bool,
+        copied: bool = False,
+        unmade: bool = False,
     ) -> None:
         self.session, self.bound = session, bound
-        self.sources, self.targets = _in_graph(sources), _in_graph(targets)
-        self.copied = on_device or DeviceTensor in map(type, sources)
-        self.unmade = any(isinstance(x, DeviceTensor) and x.value is None for x in targets)
+        self.sources, self.targets = list(sources), targets
+        self.copied, self.unmade = copied, unmade
 
     def __del__(self) -> None:
         self.bound = None  # before the sessions whose memory it refers to
 
 
-def _in_graph(tensors: Sequence[Tensor]) -> list[Tensor]:
+def in_graph(tensors: Sequence[Tensor]) -> list[Tensor]:
     """The tensors as the graph holds them."""
     return [x if isinstance(x, DeviceTensor) else paired(x) for x in tensors]
 

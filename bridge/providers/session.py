@@ -15,7 +15,7 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
 
 from tflite_ort.optional import late
-from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor, place_of
+from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor, in_graph, place_of
 from tflite_ort.providers.plain_session import PlainSession, value_over
 from tflite_ort.providers.provider import ON_CPU, Device, DeviceMemory, Provider
 from tflite_ort.providers.settings import CONFIG, Settings, chosen, read_settings, save_to
@@ -299,22 +299,35 @@ class Session:
     def bind(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Binding:
         """What `run` needs to read from and write to these tensors, given in graph order."""
         bound = self._session.io_binding()
-        binding = Binding(self, bound, inputs, outputs, on_device=self.on_device)
         for name, weights in self.in_place.items():
             self._bind_array(bound, name, weights)
-        if not binding.copied:
+        if self._plain:
+            return self._bound_to_arrays(bound, inputs, outputs)
+        copied = self.on_device or DeviceTensor in map(type, inputs)
+        unmade = any(isinstance(x, DeviceTensor) and x.value is None for x in outputs)
+        tensors = in_graph(inputs), in_graph(outputs)
+        binding = Binding(self, bound, *tensors, copied=copied, unmade=unmade)
+        if not copied:
             self._bind_inputs(binding)
         for name, target in zip(self.outputs, binding.targets, strict=True):
             if not isinstance(target, DeviceTensor):
-                if self._plain:
-                    bound.bind_ortvalue_output(name, value_over(target))
-                else:
-                    bound.bind_output(name, *place_of(target))
+                bound.bind_output(name, *place_of(target))
             elif target.value is not None:
                 bound.bind_ortvalue_output(name, target.value)
             else:
                 bound.bind_output(name, target.memory.kind, target.memory.number)
         return binding
+
+    def _bound_to_arrays(
+        self, bound: Any, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> Binding:
+        """As `bind`, of a session that has no tensors on a device."""
+        sources, targets = list(map(paired, inputs)), list(map(paired, outputs))
+        for name, source in zip(self.inputs, sources, strict=True):
+            self._bind_array(bound, name, source)
+        for name, target in zip(self.outputs, targets, strict=True):
+            bound.bind_ortvalue_output(name, value_over(target))
+        return Binding(self, bound, sources, targets)
 
     def bind_input(self, binding: Binding, position: int, array: Array) -> None:
         """Read one of the inputs from another array."""

@@ -34,6 +34,6 @@ def paired_shape(tensor: TensorView, shape: Sequence[Any]) -> tuple[Any, ...]:
 
 def paired(array: Array) -> Array:
     """`array` as the graph holds it: complex numbers as pairs of reals."""
-    if array.dtype not in _PARTS:
+    if array.dtype.kind != "c":
         return array
     return np.ascontiguousarray(array).view(_PARTS[array.dtype]).reshape(*array.shape, 2)
