@@ -19,7 +19,8 @@ from tests.one_op import T, one_op_model
 from tflite_ort import CacheWarning, Interpreter
 from tflite_ort.cache import folder as folders
 from tflite_ort.cache import plans
-from tflite_ort.cache.folder import CacheFolder, file_checksum
+from tflite_ort.cache.checked_files import ReadLast, file_checksum
+from tflite_ort.cache.folder import CacheFolder
 from tflite_ort.schema import AddOptions, MulOptions, Op
 
 # Damage ------------------------------------------------------------------------------------------
@@ -52,7 +53,7 @@ def test_damaged_small_entries_are_made_anew(
     rng, want = random.Random(seed), made(Interpreter(model_content=ADD, cache=tmp_path))
     for _ in range(500 if request.config.getoption("--thorough") else 20):
         damage(rng.choice(sorted(tmp_path.iterdir())), rng)
-        monkeypatch.setattr(folders, "_READ_LAST", folders._ReadLast(32, folders.KEPT_BYTES))
+        monkeypatch.setattr(folders, "_READ_LAST", ReadLast(32, folders.KEPT_BYTES))
         again = Interpreter(model_content=ADD, cache=tmp_path)
         assert_same(made(again), want)
         assert not is_hit(again)
@@ -70,7 +71,7 @@ def test_a_small_graph_stays_with_its_document(
     hit = Interpreter(model_content=ADD, cache=tmp_path)
     assert is_hit(hit)
     assert_same(made(hit), want)
-    monkeypatch.setattr(folders, "_READ_LAST", folders._ReadLast(32, folders.KEPT_BYTES))
+    monkeypatch.setattr(folders, "_READ_LAST", ReadLast(32, folders.KEPT_BYTES))
     assert not is_hit(Interpreter(model_content=ADD, cache=tmp_path))
     assert is_hit(Interpreter(model_content=ADD, cache=tmp_path))
 
@@ -308,6 +309,19 @@ def test_the_least_recently_used_leave(tmp_path: Path) -> None:
     too_large.write_bytes(bytes(5000))
     assert not folder.write("e" * 40, {}, {}, [too_large])
     assert len(entries(tmp_path)) == 3
+
+
+def test_the_use_of_an_entry_is_noted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(Interpreter(model_content=ADD, cache=tmp_path))
+    (file,) = tmp_path.glob("*.json")
+    os.utime(file, (1e9, 1e9))
+    monkeypatch.setattr(folders, "_READ_LAST", ReadLast(32, folders.KEPT_BYTES))
+    noted = []
+    utime = os.utime
+    monkeypatch.setattr(os, "utime", lambda path: (noted.append(path), utime(path)))
+    for _ in range(3):
+        assert is_hit(Interpreter(model_content=ADD, cache=tmp_path))
+    assert noted == [str(file)]
 
 
 def test_abandoned_files_leave(tmp_path: Path) -> None:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.cache.checked_files import file_checksum
 from tflite_ort.cache.faces import face_of
-from tflite_ort.cache.folder import KEPT_BYTES, UNREADABLE, CacheFolder, Document, file_checksum
+from tflite_ort.cache.folder import KEPT_BYTES, UNREADABLE, CacheFolder, Document
 from tflite_ort.cache.keys import Settings, digest, entry_key, settings_of, short
 from tflite_ort.opened_model import Face
 from tflite_ort.opening import ModelFile
 from tflite_ort.optional import late
 from tflite_ort.plan.stored import WholeRow
 from tflite_ort.plan.stored_rows import Row, StoredArrays
+from tflite_ort.providers.shared_sessions import offer
 from tflite_ort.providers.stored_graph import PACKED, SMALL, StoredGraph
 from tflite_ort.records import record
 from tflite_ort.schema.file.plain_files import identity
@@ -124,7 +126,7 @@ class StoredEntry:
         blobs = self.document.hot["blobs"]
         size = blobs[files[0]][1]
         in_place = {each[0]: self._weights(each, blobs) for each in weights}
-        written = (self.folder.path, *(tuple(blobs[number]) for number in files))
+        written = _files(self.folder, blobs, files)
         if kind in (SMALL, PACKED) and size <= _READ_BYTES:
             content = self.folder.content(blobs[files[0]])
             graph = StoredGraph(kind, "", inputs, outputs, in_place, content, written)
@@ -263,6 +265,8 @@ class PlanCache:
             cold = {"placements": rows, "scopes": scopes}
             if self._folder.write(self._key(subgraph, shapes), hot, cold, recorder.blobs):
                 self.problem = ""
+                for session, files in recorder.shared:
+                    offer(_files(self._folder, blobs, files), session)
 
     @staticmethod
     def discard(recorder: Recorder | None) -> None:
@@ -277,6 +281,11 @@ class PlanCache:
 def _of(subgraph: int, shapes: Mapping[int, Shape]) -> tuple[Any, ...]:
     """What stands for a subgraph with inputs of these shapes."""
     return (subgraph, *sorted(shapes.items())) if shapes else (subgraph,)
+
+
+def _files(folder: CacheFolder, blobs: Sequence[Row], numbers: Sequence[int]) -> Hashable:
+    """What stands for files of an entry, and for no others."""
+    return (folder.path, *(tuple(blobs[number]) for number in numbers))
 
 
 def file_digest(folder: CacheFolder, file: ModelFile) -> str:

@@ -38,6 +38,7 @@ class Recorder:
         scopes: by place of a plan, what `stored` and `stored_operators` read. That of the first
             plan is empty.
         blobs: the files.
+        shared: sessions that other interpreters may have, with the numbers of their files.
         spoiled: why it cannot be stored; empty where it can.
     """
 
@@ -46,6 +47,7 @@ class Recorder:
     content: Array
     scopes: dict[str, dict[str, Any]] = field(default_factory=dict)
     blobs: list[Path] = field(default_factory=list)
+    shared: list[tuple[Session, Sequence[int]]] = field(default_factory=list)
     spoiled: str = ""
     _count: int = 0
     _rows: dict[str, OperatorRows] = field(default_factory=dict)
@@ -70,6 +72,12 @@ class Recorder:
         kept, row = self.scopes[scope], self._rows[scope].operator
         kept["kernels"][len(kept["steps"])] = self._storable(row, operators)
         kept["steps"].append(None)
+
+    def share(self, session: Session) -> None:
+        """Let other interpreters have the session that was recorded last, once it is stored."""
+        if session.saved is not None:
+            count = len(session.saved.files)
+            self.shared.append((session, range(len(self.blobs) - count, len(self.blobs))))
 
     def end(
         self,

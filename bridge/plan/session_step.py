@@ -25,6 +25,7 @@ from tflite_ort.providers.delegates import Delegate
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import Session
+from tflite_ort.providers.shared_sessions import may_share
 from tflite_ort.providers.stored_graph import COMPILED, StoredGraph
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.records import record, replace
@@ -85,6 +86,8 @@ def session_step(
         context.recorder.add(context.scope, session, inputs, outputs, passed, **facts)
         if session is not None:
             _check_saved(session, provider, context.recorder)
+            if may_share(provider, threads, session.in_place):
+                context.recorder.share(session)
     lowered.release()
     run = bound_run(session, inputs, outputs, passed, memory, noted=context.continued)
     return SessionStep(run, providers)

@@ -7,10 +7,9 @@ from that alone, without the operators. Those that numpy runs are read when they
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
-from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +28,9 @@ from tflite_ort.plan.stored_rows import (
     tensor_of,
     variable_key,
 )
-from tflite_ort.providers.provider import ON_CPU
 from tflite_ort.providers.session import Session
+from tflite_ort.providers.shared_sessions import may_share, shared_session
 from tflite_ort.providers.stored_graph import StoredGraph
-from tflite_ort.providers.threads import shares_threads
 from tflite_ort.records import record, replace
 from tflite_ort.schema import BridgeError, DelegateError, TensorType, TensorView
 from tflite_ort.schema.values.view import VariableKey
@@ -47,9 +45,6 @@ else:
 
 Array = npt.NDArray[Any]
 Explain = Callable[[str, int, Memory, DelegateError], BridgeError]
-
-# By the files of their graph, the sessions that interpreters share while one of them lives.
-_SHARED: WeakValueDictionary[Hashable, Session] = WeakValueDictionary()
 
 
 # Sessions ---------------------------------------------------------------------------------------
@@ -179,18 +174,13 @@ def session_run_of(
 
 
 def _stored_session(row: Mapping[str, Any], graph: StoredGraph, around: Surroundings) -> Session:
-    """The session of a row; interpreters share those that `model_session` would share. None draws
-    random numbers: the library's translators leave that to numpy, and others are not stored."""
+    """The session of a row. None draws random numbers: the library's translators leave that to
+    numpy, and others are not stored."""
     provider = around.providers[row["backend"]]
     threads = 1 if row["alone"] else around.num_threads
     make = partial(Session, graph, provider, num_threads=threads, small=row["small"])
-    own_threads = threads != 1 and not shares_threads()
-    if provider != ON_CPU or own_threads or graph.in_place:
-        return make()
-    session = _SHARED.get(graph.files)
-    if session is None:
-        session = _SHARED[graph.files] = make()
-    return session
+    shares = may_share(provider, threads, graph.in_place)
+    return shared_session(graph.files, make) if shares else make()
 
 
 # Plans ------------------------------------------------------------------------------------------

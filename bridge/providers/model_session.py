@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from tflite_ort.opmap.graph.symmetric_layers import make_symmetric
 from tflite_ort.providers.large_weights import read_in_place
 from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import Session, SessionGraph, Weights
-from tflite_ort.providers.threads import shares_threads
+from tflite_ort.providers.shared_sessions import may_share, shared_session
 from tflite_ort.providers.traits import traits_of
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ _INLINE_BYTES = 1024
 _INLINE_SIZES = 1 << 17
 _HANDED_OVER = Place("bound", 0)
 _RANDOM = ("Random", "Multinomial", "Bernoulli")
-
-# By the bytes of their graph, the sessions that interpreters share while one of them lives.
-_SHARED: WeakValueDictionary[bytes, Session] = WeakValueDictionary()
 
 
 def model_session(
@@ -67,10 +64,11 @@ def model_session(
     content = serialized(model, external=handed_over, fed=fed)
     graph = SessionGraph(content, weights, fed, operators)
     special = config is not None or profile is not None or save is not None or not optimized
-    alone = num_threads == 1 or shares_threads()
     draws = any(name.startswith(_RANDOM) for name in operators)  # its session has a generator
-    if provider == ON_CPU and alone and not (special or fed or draws):
-        return _shared_session(graph, small)
+    if may_share(provider, num_threads, fed) and not (special or draws):
+        # They share the weights as well, and what ONNX Runtime packs of them.
+        make = partial(Session, graph, num_threads=1, small=small)
+        return shared_session(content, make, lambda other: _same(other.weights, weights))
     return Session(
         graph,
         provider,
@@ -81,15 +79,6 @@ def model_session(
         profile=profile,
         save=save,
     )
-
-
-def _shared_session(graph: SessionGraph, small: bool) -> Session:
-    """A session without threads of its own, which all interpreters of the process with equal graphs
-    share: so they share the weights as well, and what ONNX Runtime packs of them."""
-    session = _SHARED.get(graph.content)
-    if session is None or not _same(session.weights, graph.weights):
-        session = _SHARED[graph.content] = Session(graph, num_threads=1, small=small)
-    return session
 
 
 def _same(a: Mapping[str, Weights], b: Mapping[str, Weights]) -> bool:
