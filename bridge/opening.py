@@ -35,8 +35,6 @@ Array = npt.NDArray[Any]
 _CONTENTS: WeakValueDictionary[tuple[int, ...], Array] = WeakValueDictionary()
 # How float activations meet integer weights, see `Target`.
 HYBRIDS = ("auto", "float", "dynamic", "xnnpack")
-# A smaller file is read again in less time than it is found to be the same.
-_SHARED_BYTES = 1 << 16
 _TICK = 3 * 10**9  # nanoseconds; FAT counts in steps of two seconds
 
 # Bytes by which a bundle is known.
@@ -74,7 +72,7 @@ class ModelFile:
     Args:
         content: its bytes.
         path: of the file, absolute; None where it is none.
-        status: of the file, the same before and after it was opened; None where it is none.
+        status: of the file, see `content_and_status`; None where it is none.
     """
 
     content: Array
@@ -195,7 +193,7 @@ def _file_at(path: str) -> ModelFile:
         raise UnreadableModel(f"Could not open '{path}': {error.strerror or error}") from error
     except ValueError as error:  # a name with a zero byte
         raise UnreadableModel(f"Could not open {path!r}: {error}") from error
-    if content.size >= _SHARED_BYTES and status is not None and (settled := _settled(status)):
+    if status is not None and (settled := _settled(status)):
         _CONTENTS[settled] = content
     # The process may work in another folder when somebody asks where the file is.
     return ModelFile(content, path if path.startswith(os.sep) else os.path.abspath(path), status)

@@ -360,7 +360,7 @@ def test_the_environment_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_large_file_is_known_by_what_the_system_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tflite_ort.cache.plans._REMEMBERED_BYTES", 0)
+    monkeypatch.setattr("tflite_ort.schema.file.plain_files.KNOWN_BYTES", 0)
     monkeypatch.setattr("tflite_ort.cache.plans._SETTLED_SECONDS", -1.0)
     path, folder = tmp_path / "model.tflite", tmp_path / "cache"
     path.write_bytes(ADD)

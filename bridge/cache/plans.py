@@ -43,8 +43,6 @@ Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
 _NO_BYTES = np.empty(0, np.uint8)
-# The digest of a smaller file is computed in less time than it is looked up.
-_REMEMBERED_BYTES = 1 << 16
 # By what the system says of a file, its digest; of the files that this process has used last.
 _DIGESTS: dict[tuple[int, ...], str] = {}
 _DIGESTS_KEPT = 64
@@ -295,7 +293,7 @@ def file_digest(folder: CacheFolder, file: ModelFile) -> str:
     longer than the rest. Every change but one through a map shows there.
     """
     status = file.status
-    if status is None or status.st_size < _REMEMBERED_BYTES or os.name != "posix":
+    if status is None or os.name != "posix":
         return digest(file.content)
     of = identity(status)
     found = _DIGESTS.get(of)

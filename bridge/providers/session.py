@@ -18,7 +18,7 @@ from tflite_ort.optional import late
 from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor, in_graph, place_of
 from tflite_ort.providers.plain_session import PlainSession, value_over
 from tflite_ort.providers.provider import ON_CPU, Device, DeviceMemory, Provider
-from tflite_ort.providers.settings import CONFIG, Settings, chosen, read_settings, save_to
+from tflite_ort.providers.settings import Settings, chosen, read_settings, save_to, settings_of
 from tflite_ort.providers.stored_graph import COMPILED, SavedGraph, StoredGraph
 from tflite_ort.providers.traits import MEMORY_OF_VENDOR, traits_of
 from tflite_ort.records import record, replace
@@ -196,12 +196,13 @@ class Session:
             settings, weights = read_settings(graph.kind, num_threads, small), _NO_WEIGHTS
         else:
             self._records, weights = not self._plain, graph.weights
-            entries = {**CONFIG, **(config or {})}
-            if self._records:
-                entries[_RECORD_ASSIGNMENT] = "1"
+            entries = {**(config or {}), **({_RECORD_ASSIGNMENT: "1"} if self._records else {})}
             basic = optimized and self._plain and not optimizers.needs_more(graph.operators)
-            settings = Settings(
-                *(num_threads, entries, profile, not optimized, optimized, not small, basic)
+            settings = settings_of(
+                *(num_threads, tuple(entries.items()), profile),
+                optimized=optimized,
+                small=small,
+                basic=basic,
             )
         self.in_place = graph.in_place
         self.weights = weights  # they must outlive the session, which may read them in place

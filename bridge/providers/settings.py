@@ -35,9 +35,9 @@ CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
 _INLINE_BYTES = 1024
 
 
-@record
+@record(eq=False)
 class Settings:
-    """How a session is made.
+    """How a session is made; `settings_of` and `read_settings` give the same one each time.
 
     Args:
         config: entries of ONNX Runtime's session configuration.
@@ -74,29 +74,36 @@ class Settings:
     def shared_options(self) -> onnxruntime.SessionOptions:
         """As `options`, for all sessions with these settings, which must not change them. To make
         them takes as long as the session of a small network."""
-        config = tuple(self.config.items())
-        own = (self.profile, self.finished, self.packed, self.reused, self.basic)
-        return _shared(self.num_threads, config, *own, pool=shares_threads())
+        return _shared(self, shares_threads())
 
 
 @lru_cache(maxsize=32)
-def _shared(
-    num_threads: int,
-    config: tuple[tuple[str, str], ...],
-    profile: str | None,
-    finished: bool,
-    packed: bool,
-    reused: bool,
-    basic: bool,
-    *,
-    pool: bool,
-) -> onnxruntime.SessionOptions:
+def _shared(settings: Settings, pool: bool) -> onnxruntime.SessionOptions:
     """
     Args:
         pool: whether all sessions of the process use one pool, which `session_options` looks up.
     """
-    settings = Settings(num_threads, dict(config), profile, finished, packed, reused, basic)
     return settings.options()
+
+
+@lru_cache(maxsize=32)
+def settings_of(
+    num_threads: int,
+    config: tuple[tuple[str, str], ...],
+    profile: str | None,
+    *,
+    optimized: bool,
+    small: bool,
+    basic: bool,
+) -> Settings:
+    """How a session of a graph is made that ONNX Runtime has not seen.
+
+    Args:
+        config: besides `CONFIG`.
+        others: see `Session` and `Settings`.
+    """
+    entries = {**CONFIG, **dict(config)}
+    return Settings(num_threads, entries, profile, not optimized, optimized, not small, basic)
 
 
 @lru_cache(maxsize=32)

@@ -34,6 +34,8 @@ IDENTIFIER = b"TFL3"
 # Smaller files are read into memory, so that who changes the file later changes nothing here.
 # Larger ones are mapped: they must not change while they are in use.
 MAPPED_BYTES = 256 << 20
+# A smaller file is read and hashed again in less time than it is found to be the same.
+KNOWN_BYTES = 1 << 16
 
 # Absent on Windows, which has no links to follow and no pipes to wait for in folders.
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -60,8 +62,8 @@ def file_content(path: Path) -> Array:
 
 
 def content_and_status(path: Path) -> tuple[Array, os.stat_result | None]:
-    """As `file_content`, and what the system says of the file; None where that has changed in the
-    meantime.
+    """As `file_content`, and what the system says of the file; None of a small one, and where that
+    has changed in the meantime.
 
     Raises: as `file_content`.
     """
@@ -179,6 +181,8 @@ def _content(descriptor: int, path: str) -> tuple[Array, os.stat_result | None]:
         if not stat.S_ISREG(before.st_mode):
             raise _not_plain(before, path)
         content = _bytes(descriptor, before.st_size)
+        if before.st_size < KNOWN_BYTES:
+            return content, None
         after = os.fstat(descriptor)
     finally:
         os.close(descriptor)
