@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.ops.test_state_hash_tables import KNOWN as TABLES
 from tests.subgraph_models import invoked
 from tflite_ort import BridgeError, BudgetExceeded, Budgets, Interpreter
 from tflite_ort.cache.folder import CacheFolder
+from tflite_ort.cache.plans import StoredEntry
 from tflite_ort.plan.operator_rows import Constants, OperatorRows
 from tflite_ort.plan.steps import without_variables
 from tflite_ort.plan.stored_operators import StoredOperators
@@ -35,6 +37,7 @@ from tflite_ort.schema import (
     Op,
     OperatorView,
     StablehloReduceWindowOptions,
+    SubOptions,
     TensorType,
     TensorView,
     WhereOptions,
@@ -192,6 +195,28 @@ def test_numpy_plans(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     given = {"model_content": SINGLE[name], "providers": []}
     want = made(Interpreter(cache=False, **given))
     assert_same(made(hit(monkeypatch, tmp_path, **given)), want)
+
+
+def test_the_operators_of_a_plan_are_read_once_and_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["x", *(f"y{i}" for i in range(6))]
+    nodes = [
+        Node(op, [source, source], [target], options)
+        for (source, target), (op, options) in zip(
+            pairwise(names), [(Op.ADD, AddOptions()), (Op.SUB, SubOptions())] * 3, strict=True
+        )
+    ]
+    model = graph_model(dict.fromkeys(names, T((2,))), nodes, [names[-1]])
+    read = []
+    scopes = StoredEntry.scopes
+    monkeypatch.setattr(StoredEntry, "scopes", lambda self: (read.append(1), scopes(self))[1])
+    found = hit(monkeypatch, tmp_path, model_content=model, providers=[REFUSING])
+    assert len({row.partition for row in found.delegation()}) == 6
+    assert not read
+    for _ in range(2):
+        found.invoke()
+    assert len(read) == 1
 
 
 def test_a_hit_keeps_the_budget_of_results(tmp_path: Path) -> None:

@@ -23,13 +23,14 @@ def sequence(steps: Sequence[Run]) -> Run:
 
 def at_first_run(make: Callable[[], Run]) -> Run:
     """A run that is made when it first runs."""
-    made: Run | None = None
+    steps: list[Run] = []
+    makers = [make]
 
     def run() -> None:
-        nonlocal made
-        if made is None:
-            made = make()
-        made()
+        if makers:  # what it is made of goes with its maker
+            steps.append(makers[0]())
+            makers.clear()
+        steps[0]()
 
     return run
 

@@ -39,6 +39,7 @@ from tflite_ort.state import State, Whole, Window
 if TYPE_CHECKING:
     from tflite_ort.plan import placements, stored_operators
     from tflite_ort.plan.placements import Placement
+    from tflite_ort.plan.stored_operators import StoredKernels
 else:
     placements = late("tflite_ort.plan.placements")
     stored_operators = late("tflite_ort.plan.stored_operators")
@@ -269,12 +270,14 @@ class Source:
         arrays: where the constants of kernels are; None without kernels.
         explain: an error of a session by the place of its plan, its number there and the memory,
             with what its operator says.
+        kernels: what is read when the first of them runs.
     """
 
     entry: Entry
     around: Surroundings
     arrays: StoredArrays | None
     explain: Explain
+    kernels: list[StoredKernels]
 
 
 def stored_plan(
@@ -296,7 +299,7 @@ def stored_plan(
     row = entry.whole
     memory = row.memory(around.state, subgraph)
     arrays = entry.arrays() if row.has_kernels else None
-    run = run_of(row, "", memory, Source(entry, around, arrays, explain))
+    run = run_of(row, "", memory, Source(entry, around, arrays, explain, []))
     seconds = (0.0, time.perf_counter() - started)
     return StoredPlan(run, memory, row.types, entry.rows, seconds, {})
 
@@ -319,12 +322,12 @@ def run_of(row: WholeRow, place: str, memory: Memory, source: Source) -> Run:
 
 def _kernels(place: str, number: int, memory: Memory, source: Source) -> Run:
     """A step of kernels; what makes it is imported when it runs."""
-    scopes, arrays = source.entry.scopes(), source.arrays
-    assert arrays is not None
-    inner = partial(_inner, source)
-    return stored_operators.kernels_run(
-        place, number, memory, stored_operators.Kept(scopes, arrays, source.around, inner)
-    )
+    if not source.kernels:
+        assert source.arrays is not None
+        read, arrays = source.entry.scopes, source.arrays
+        source.kernels.append(stored_operators.StoredKernels(read, arrays, source.around))
+    (kernels,) = source.kernels
+    return stored_operators.kernels_run(kernels, place, number, memory, partial(_inner, source))
 
 
 def _inner(source: Source, place: str, row: Mapping[str, Any]) -> tuple[Run, Memory]:

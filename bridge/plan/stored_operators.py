@@ -21,7 +21,7 @@ from tflite_ort.plan.stored_rows import (
     Surroundings,
     tensor_of,
 )
-from tflite_ort.records import record, replace
+from tflite_ort.records import replace
 from tflite_ort.schema import KernelError, Op, OperatorView, Specialized, TensorType, TensorView
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
@@ -140,22 +140,45 @@ class StoredOperators:
         return table(*values)
 
 
-@record
-class Kept:
-    """What an entry has of the operators that numpy runs, and what these need.
+class StoredKernels:
+    """What an entry has of the operators that numpy runs; read once, when the first one runs.
 
     Args:
-        scopes: what was stored, by place of a plan.
-        inner: makes the plan of a called subgraph of its place and row.
+        read: gives what was stored, by place of a plan.
     """
 
-    scopes: Mapping[str, Any]
-    arrays: StoredArrays
-    around: Surroundings
-    inner: Callable[[str, Mapping[str, Any]], tuple[Run, Memory]]
+    def __init__(
+        self, read: Callable[[], Mapping[str, Any]], arrays: StoredArrays, around: Surroundings
+    ) -> None:
+        self.around = around
+        self._read, self._arrays = read, arrays
+        self._scopes: Mapping[str, Any] | None = None
+        self._made: dict[str, tuple[StoredOperators, Kernels]] = {}
+
+    def row(self, place: str) -> Mapping[str, Any]:
+        """What was stored of a plan."""
+        if self._scopes is None:
+            self._scopes = self._read()
+        row: Mapping[str, Any] = self._scopes[place]
+        return row
+
+    def made(self, place: str) -> tuple[StoredOperators, Kernels]:
+        """The operators of a plan, and what they need."""
+        if place not in self._made:
+            row, around = self.row(place), self.around
+            meter = Meter(around.budgets, **{RESULTS: row["free"]})
+            kernels = Kernels(around.kernels(), around.state, meter)
+            self._made[place] = StoredOperators(row, self._arrays, meter), kernels
+        return self._made[place]
 
 
-def kernels_run(place: str, number: int, memory: Memory, kept: Kept) -> Run:
+# Makes the plan of a called subgraph, of its place and row.
+Inner = Callable[[str, Mapping[str, Any]], tuple[Run, Memory]]
+
+
+def kernels_run(
+    stored: StoredKernels, place: str, number: int, memory: Memory, inner: Inner
+) -> Run:
     """A step of kernels.
 
     Args:
@@ -165,29 +188,24 @@ def kernels_run(place: str, number: int, memory: Memory, kept: Kept) -> Run:
     Raises:
         KernelError: what was stored is no such step.
     """
-    around = kept.around
     try:
-        row = kept.scopes[place]
-        meter = Meter(around.budgets, **{RESULTS: row["free"]})
-        stored = StoredOperators(row, kept.arrays, meter)
-        operators = [stored.operator(each) for each in row["kernels"][str(number)]]
+        views, kernels = stored.made(place)
+        operators = [views.operator(row) for row in stored.row(place)["kernels"][str(number)]]
         _check_tensors(operators, memory)
-        calls = {op.index: _calls(op, place, kept) for op in operators if op.op in CALLERS}
-        kernels = Kernels(around.kernels(), around.state, meter)
+        calls = {op.index: _calls(op, place, stored, inner) for op in operators if op.op in CALLERS}
         return kernel_step(operators, memory, calls, kernels)
     except (StaleEntry, OSError, *MALFORMED_OPERATOR) as error:
         raise KernelError(f"the cache's plan cannot be used: {error}") from error
 
 
-def _calls(op: OperatorView[Any], place: str, kept: Kept) -> list[Call]:
+def _calls(op: OperatorView[Any], place: str, stored: StoredKernels, inner: Inner) -> list[Call]:
     """What the kernel of `op` is given to run each subgraph that it calls."""
-    calls, state_of_all = [], kept.around.state
+    calls, state_of_all = [], stored.around.state
     for number, body in enumerate(op.bodies):
-        inner = f"{place}/{op.index}.{number}"
-        row = kept.scopes[inner]
-        views = StoredOperators(row, kept.arrays, Meter()).tensors
+        within = f"{place}/{op.index}.{number}"
+        row, views = stored.row(within), stored.made(within)[0].tensors
         inputs, outputs = ([views[each] for each in side] for side in row["passed"])
-        run, memory = kept.inner(inner, row["plan"])
+        run, memory = inner(within, row["plan"])
         call = called(run, memory, inputs, outputs)
         calls.append(once(call, body.subgraph, state_of_all) if op.op is Op.CALL_ONCE else call)
     return calls
