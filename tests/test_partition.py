@@ -172,6 +172,27 @@ def test_no_order_has_fewer_partitions(seed: int) -> None:
     assert len(done) == len(operators)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_operators_in_order_are_the_partition_that_a_search_finds(seed: int) -> None:
+    """One backend runs operators as they stand; those that do not stand so are put in order."""
+    drawn, _ = drawn_operators(np.random.default_rng(seed))
+    operators = [
+        replace(op, inputs=tuple(replace(each, is_variable=False) for each in op.inputs if each))
+        for op in drawn
+    ]
+    backends = dict.fromkeys(range(len(operators)), "one")
+    last = [operators[-1].output.index]
+    (part,) = partitions(operators, backends, last)
+    (found,) = partitions(operators[::-1], backends, last)
+    assert list(part.operators) == operators
+    assert [tensor.index for tensor in part.outputs] == last
+    assert {each.index for each in part.inputs} == {each.index for each in found.inputs}
+    earlier, done = predecessors(operators), set[int]()
+    for op in found.operators:
+        assert earlier[op.index] <= done
+        done.add(op.index)
+
+
 def test_small_partitions_are_left_to_numpy() -> None:
     source = read_model(chain())
     graph = specialize(source, 0, {}, kernel)

@@ -124,7 +124,8 @@ def _attempt(
     memory = allocated(wanted, parts, context.state, called=bool(context.scope))
     continued = context.continued or _continues(parts, checked)
     context = replace(context, unusable=refusals.unusable, continued=continued)
-    idle = unread(graph.operators, wanted.outputs)
+    in_numpy = NUMPY in [part.backend for part in parts]
+    idle = unread(graph.operators, wanted.outputs) if in_numpy else frozenset[int]()
     seconds = [time.perf_counter() - started, 0.0]
     steps = _Steps(context, assignment, memory, seconds, idle)
     for part in parts:

@@ -29,6 +29,8 @@ _RELATIVE, _UNITS = 1e-5, 4
 
 def checked_operators(graph: Specialized, resolver: BoundResolver) -> list[OperatorView[Any]]:
     """Those of `graph` to compare. One that sets variables is not: it would set them twice."""
+    if not resolver.registered:
+        return []
     return [op for op in graph.operators if resolver.is_checked(op) and not op.variables()]
 
 
@@ -40,7 +42,8 @@ def with_checked_results(graph: Specialized, checked: Iterable[OperatorView[Any]
         for tensor in (*op.present_inputs(), *op.outputs)
         if not tensor.is_constant and tensor.index not in graph.inputs
     ]
-    return replace(graph, outputs=tuple(dict.fromkeys((*graph.outputs, *kept))))
+    outputs = tuple(dict.fromkeys((*graph.outputs, *kept)))
+    return graph if outputs == graph.outputs else replace(graph, outputs=outputs)
 
 
 def check_step(op: OperatorView[Any], resolver: BoundResolver, memory: Memory) -> Run:

@@ -27,6 +27,8 @@ def with_places(
         memory_of: the memory of a backend's device, None for the host's. Asking may take a session,
             so it is asked only of backends that have something to hand on.
     """
+    if len(parts) < 2:
+        return list(parts)
     sessions = [part for part in parts if part.backend != NUMPY and _has_known_shapes(part)]
     places = _places(sessions, variables, memory_of)
     if not places:

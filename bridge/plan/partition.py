@@ -63,8 +63,10 @@ def partitions(
     Args:
         results: tensors that must be there at the end.
     """
-    groups = _fewest(*_in_order(operators), backends)
     readers: dict[int, set[int]] = {index: {-1} for index in results}
+    if len({backends[op.index] for op in operators}) == 1 and _are_in_order(operators):
+        return [_partition(list(operators), backends[operators[0].index], readers, 0)]
+    groups = _fewest(*_in_order(operators), backends)
     for number, group in enumerate(groups):
         for op in group:
             for tensor in op.present_inputs():
@@ -73,6 +75,20 @@ def partitions(
         _partition(group, backends[group[0].index], readers, number)
         for number, group in enumerate(groups)
     ]
+
+
+def _are_in_order(operators: Operators) -> bool:
+    """Whether each operator stands after what makes its inputs, and none sets a variable."""
+    made = [out.index for op in operators for out in op.outputs]
+    late = set(made)
+    if len(late) < len(made):
+        return False
+    for op in operators:
+        for tensor in op.present_inputs():
+            if tensor.index in late or tensor.is_variable:
+                return False
+        late.difference_update([out.index for out in op.outputs])
+    return True
 
 
 def predecessors(operators: Operators) -> dict[int, set[int]]:
@@ -162,16 +178,19 @@ def _partition(
     Args:
         readers: by tensor, the groups that read it.
     """
-    made = {out.index: out for op in group for out in op.outputs}
+    made, own = {out.index: out for op in group for out in op.outputs}, {number}
     needed: dict[int, TensorView] = {}
     changed: dict[int, TensorView] = {}
     for op in group:
         for tensor in op.present_inputs():
-            known = tensor.index in made or tensor.index in changed or tensor.is_constant
-            if not known and not only_sets(op, tensor):
-                needed[tensor.index] = tensor
-        changed.update((tensor.index, tensor) for tensor in op.variables())
-    outputs = [out for index, out in made.items() if readers.get(index, set()) - {number}]
+            index = tensor.index
+            known = index in made or index in changed or tensor.constant is not None
+            if tensor.is_variable:
+                changed[index] = tensor
+                known = known or only_sets(op, tensor)
+            if not known:
+                needed[index] = tensor
+    outputs = [out for index, out in made.items() if not readers.get(index, own) <= own]
     return Partition(backend, group, list(needed.values()), [*outputs, *changed.values()])
 
 
