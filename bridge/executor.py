@@ -156,12 +156,14 @@ class SubgraphExecutor:
         same = context.unusable == self._unusable
         return context if same else replace(context, unusable=self._unusable)
 
-    @property
-    def _limited(self) -> PlanContext:
-        """The context, with what may be asked for beside the present inputs."""
-        graph, context = self._wanted(), self._context
-        inputs = (graph.tensors[index] for index in graph.inputs)
-        given = sum(sizes.known_product(t.shape) * t.dtype.itemsize for t in inputs)
+    def _limited(self, graph: Specialized) -> PlanContext:
+        """The context, with what may be asked for beside the inputs of `graph`."""
+        context = self._context
+
+        def given() -> int:
+            inputs = [graph.tensors[index] for index in graph.inputs]
+            return sum([sizes.known_product(t.shape) * t.dtype.itemsize for t in inputs])
+
         return replace(context, meter=resolve.meter_of(context.resolver.model, given))
 
     @property
@@ -199,7 +201,7 @@ class SubgraphExecutor:
         self, entry: StoredEntry, place: str, number: int, memory: Memory, error: DelegateError
     ) -> BridgeError:
         """An error of a partition of a stored plan, with what its operator says."""
-        graph = self._wanted()
+        graph = whole = self._wanted()
         for caller in place.split("/")[1:]:
             index, _, body = caller.partition(".")
             op = next(op for op in graph.operators if op.index == int(index))
@@ -207,14 +209,15 @@ class SubgraphExecutor:
         given = entry.scopes()[place]["backends"].items()
         backends = {int(index): name for index, name in given}
         part = partition.partitions(graph.operators, backends, graph.outputs)[number]
-        return failures.explanation(error, part=part, memory=memory, context=self._limited)
+        context = self._limited(whole)
+        return failures.explanation(error, part=part, memory=memory, context=context)
 
     def _recorded(self, graph: Specialized, cache: PlanCache) -> Plan:
         """A new plan, which is stored."""
         model = self._opened.model
         recorder = cache.recorder(self.subgraph, self._shapes, model)
         try:
-            plan = build.make_plan(graph, replace(self._limited, recorder=recorder))
+            plan = build.make_plan(graph, replace(self._limited(graph), recorder=recorder))
             if recorder is not None:
                 rows = [dataclasses.astuple(row) for row in plan.placements]
                 cache.store(self.subgraph, self._shapes, recorder, model, rows)
@@ -237,7 +240,7 @@ class SubgraphExecutor:
         graph, cache = self._wanted(), self._shared.cache
         if cache is not None:
             return self._recorded(graph, cache)
-        return observers.observed(build.make_plan(graph, self._limited), self._context)
+        return observers.observed(build.make_plan(graph, self._limited(graph)), self._context)
 
     def _warn_of_regrouping(self, graph: Specialized) -> None:
         """Say once that samples of a batch run into each other, if inputs were resized so."""
@@ -332,7 +335,7 @@ class SubgraphExecutor:
         with tempfile.TemporaryDirectory() as folder:
             profile = profiling.Profile(pathlib.Path(folder))
             plan = build.make_plan(
-                self._graph, replace(self._limited, profile=profile, state=State())
+                self._graph, replace(self._limited(self._graph), profile=profile, state=State())
             )
             for index in self._graph.inputs:
                 array = self.array(index)

@@ -43,11 +43,14 @@ from tflite_ort.schema import (
     SubGraph,
     Tensor,
     TensorType,
+    TensorView,
     TileOptions,
     WhileOptions,
     read_model,
     write_model,
 )
+from tflite_ort.schema.file.budgets import Meter
+from tflite_ort.specialize.computed_sizes import bytes_of, is_small
 
 ROOT = Path(__file__).parents[1]
 ONE = np.float32([1])
@@ -320,6 +323,26 @@ def test_what_exceeds_a_budget_runs_with_a_larger_one() -> None:
     interpreter.invoke()
     assert interpreter.get_tensor(2) == 3.0**8
     assert len(export_onnx(model).graph.node) >= 16
+
+
+def test_what_is_free_is_asked_for_large_tensors_alone() -> None:
+    asked: list[str] = []
+
+    def free() -> dict[str, int]:
+        asked.append("free")
+        return {"tensor_bytes": 1 << 20}
+
+    meter = Meter(Budgets(tensor_bytes=1 << 10, result_bytes=1 << 12), free)
+    small, large = (TensorView(0, "", TensorType.FLOAT32, (n,)) for n in (10, 1000))
+    assert is_small(small, meter)
+    assert not asked
+    assert not is_small(large, meter)
+    meter.check("tensor_bytes", bytes_of(large))
+    meter.check("tensor_bytes", bytes_of(large))
+    assert asked == ["free"]
+    with pytest.raises(BudgetExceeded):
+        meter.check("tensor_bytes", 1 << 21)
+    assert not is_small(small, Meter(Budgets(used={}), free))  # all that is asked for is noted
 
 
 @pytest.mark.parametrize("name", ["tables", "folded_bytes", "tensor_bytes", "outputs"])

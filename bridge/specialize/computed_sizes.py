@@ -8,6 +8,7 @@ graph looks for itself, see `affordable`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from tflite_ort.schema.file.budgets import ENLARGED, LEAST_BYTES, Meter
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, ModelError
 from tflite_ort.schema.shapes import output_shapes
 from tflite_ort.schema.shapes.registry import Shapes
-from tflite_ort.schema.values.sizes import has_zero, known_product
+from tflite_ort.schema.values.sizes import UnknownSize, has_zero, known_product
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]
@@ -31,6 +32,8 @@ else:
     windows = late("tflite_ort.schema.shapes.stablehlo")
 
 _STRING = 40  # bytes of the shortest, in Python
+# These pad what they read, on the way to a result.
+PADDING = (Op.STABLEHLO_REDUCE_WINDOW, Op.STABLEHLO_PAD)
 
 
 def has_computed_sizes(op: OperatorView[Any], kernels: Registry[Kernel]) -> bool:
@@ -62,10 +65,17 @@ def check_result(op: OperatorView[Any], result: TensorView, meter: Meter) -> Non
         meter.check("result_bytes", max(size - ENLARGED * given, 0), op)
 
 
+def is_small(tensor: TensorView, meter: Meter) -> bool:
+    """Whether `meter` allows what a tensor takes, whatever its type is."""
+    if UnknownSize in map(type, tensor.shape):
+        return False
+    return 0 < prod(tensor.shape) * _STRING <= meter.small
+
+
 def _needed(op: OperatorView[Any], result: TensorView) -> int:
     """What a result counts, or what the operator makes on the way to it."""
     size = _counted(result)
-    if op.op in (Op.STABLEHLO_REDUCE_WINDOW, Op.STABLEHLO_PAD) and not op["input"].dynamic:
+    if op.op in PADDING and not op["input"].dynamic:
         size = max(size, _counted(replace(op["input"], shape=windows.padded_input(op))))
     return size
 

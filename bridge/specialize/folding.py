@@ -49,7 +49,7 @@ def folded(
             one of them is too large.
     """
     inputs = op.present_inputs()
-    is_constant = all(tensor.constant is not None for tensor in inputs)
+    is_constant = False not in [tensor.constant is not None for tensor in inputs]
     if not inputs or not (is_constant or op.op in OF_SHAPE or _is_without_data(op)):
         return None  # without a look at the kernel, whose module may not be imported
     entry = kernels.of(op)
@@ -107,13 +107,16 @@ def _is_without_data(op: OperatorView[Any]) -> bool:
     """Whether no element that is computed comes into the results: there is none, or they have
     none."""
     inputs = [tensor for tensor in op.present_inputs() if tensor.constant is None]
-    for tensor in (*inputs, *op.outputs):
-        if tensor.is_variable or tensor.dynamic:
-            return False
-    if not op.outputs:
+    nothing_out = op.op not in _REFUSING and all(map(_is_empty, op.outputs))
+    if not (nothing_out or all(map(_is_empty, inputs))):
         return False
-    nothing_out = all(0 in tensor.shape for tensor in op.outputs) and op.op not in _REFUSING
-    return nothing_out or all(0 in tensor.shape for tensor in inputs)
+    tensors = (*inputs, *op.outputs)
+    return bool(op.outputs) and not any(each.is_variable or each.dynamic for each in tensors)
+
+
+def _is_empty(tensor: TensorView) -> bool:
+    """Whether it is known to have no elements."""
+    return not tensor.dynamic and 0 in tensor.shape
 
 
 def _data(tensor: TensorView | None) -> Array | None:

@@ -48,7 +48,7 @@ from tflite_ort.schema.values.sizes import (
 )
 from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.specialize.called_subgraphs import REGIONS, is_caller, with_bodies
-from tflite_ort.specialize.computed_sizes import bytes_of, check_result
+from tflite_ort.specialize.computed_sizes import PADDING, bytes_of, check_result, is_small
 from tflite_ort.specialize.folding import OF_SHAPE, folded
 from tflite_ort.specialize.hash_tables import constant_tables
 from tflite_ort.specialize.resources import NAMES, Contents, Resources
@@ -79,7 +79,7 @@ def specialize(
         KernelError: what a user registered failed to prepare.
     """
     contents = Contents(constant_tables(model))
-    given = _bytes_given(model.subgraphs[subgraph], shapes)
+    given = partial(_bytes_given, model.subgraphs[subgraph], shapes)
     while True:
         contents.changed = False
         meter = meter_of(model, given)
@@ -91,7 +91,7 @@ def specialize(
 
 def _bytes_given(graph: SubGraph, shapes: Mapping[int, Shape]) -> int:
     """What the inputs of a subgraph take, shaped as `shapes` says, else as the file says."""
-    inputs = ((graph.tensors[index], shapes.get(index)) for index in graph.inputs)
+    inputs = [(graph.tensors[index], shapes.get(index)) for index in graph.inputs]
     return sum(
         known_product(tensor.shape if shape is None else shape) * NUMPY_DTYPE[tensor.type].itemsize
         for tensor, shape in inputs
@@ -142,13 +142,14 @@ class _Specializer:
         for index in range(len(graph.operators)):
             op = operator_view(self.model, number, index, tensors, self.meter)
             op = resources.without_handle(op)
-            if op.op in NAMES or _sets_variables(op):
+            if op.op in NAMES or (variables and _sets_variables(op)):
                 folded.append(op)
                 continue
             op, is_constant = self._with_shapes(op, graph.tensors, resources)
             for tensor in op.outputs:
-                self._check_size(tensor, op)
-                check_result(op, tensor, self.meter)
+                if op.op in PADDING or not is_small(tensor, self.meter):
+                    self._check_size(tensor, op)
+                    check_result(op, tensor, self.meter)
                 tensors[tensor.index] = tensor
             (folded if is_constant else live).append(op)
         return Specialized(
@@ -169,7 +170,8 @@ class _Specializer:
         for index, shape in shapes.items():
             tensors[index] = replace(tensors[index], shape=shape)
         for index in self.model.subgraphs[number].inputs:
-            self._check_size(tensors[index], f"input {tensors[index].name!r}")
+            if not is_small(tensors[index], self.meter):
+                self._check_size(tensors[index], f"input {tensors[index].name!r}")
         return tensors
 
     def _check_size(self, tensor: TensorView, what: object) -> None:
@@ -228,7 +230,7 @@ def _reshaped(
     op: OperatorView[Any], declared: Sequence[Tensor], has_rule: bool
 ) -> OperatorView[Any]:
     """`op` with the shapes of its outputs that follow from its inputs."""
-    if op.op not in _OF_ANY_RANK and not all(each.ranked for each in op.present_inputs()):
+    if op.op not in _OF_ANY_RANK and False in [each.ranked for each in op.present_inputs()]:
         return _unranked(op)
     try:
         shapes = output_shapes(op) if has_rule else None

@@ -8,6 +8,7 @@ these limits real models are.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from tflite_ort.records import record
@@ -107,17 +108,29 @@ class Meter:
     """What one reading of a model, or one allocation, has used of its budgets so far.
 
     Args:
-        free: by name, what does not count.
+        free: tells by name what does not count; it is asked when there is something to count.
+
+    Attributes:
+        small: as many bytes of a tensor need not be counted.
     """
 
-    def __init__(self, budgets: Budgets | None = None, **free: int) -> None:
-        self.budgets = DEFAULT if budgets is None else budgets
-        self._free = free
+    def __init__(
+        self, budgets: Budgets | None = None, free: Callable[[], Mapping[str, int]] = dict
+    ) -> None:
+        self.budgets = limits = DEFAULT if budgets is None else budgets
+        self.small = min(limits.tensor_bytes, limits.result_bytes) if limits.used is None else 0
+        self._tell = free
+        self._free: Mapping[str, int] | None = None
         self._spent: dict[str, int] = {}
+
+    def _not_counted(self, name: str) -> int:
+        if self._free is None:
+            self._free = self._tell()
+        return self._free.get(name, 0)
 
     def allowed(self, name: str) -> int:
         """How much of the quantity `name` may be asked for at once."""
-        return int(getattr(self.budgets, name)) + self._free.get(name, 0)
+        return int(getattr(self.budgets, name)) + self._not_counted(name)
 
     def check(self, name: str, needed: int, what: object = "the model") -> None:
         """Refuse `needed` of the quantity `name` at once, whatever else was spent.
@@ -125,7 +138,7 @@ class Meter:
         Raises:
             BudgetExceeded: it is more than the limit and what is free.
         """
-        self.budgets.check(name, max(needed - self._free.get(name, 0), 0), what)
+        self.budgets.check(name, max(needed - self._not_counted(name), 0), what)
 
     def spend(self, name: str, amount: int, what: object = "the model") -> None:
         """Count `amount` more of the quantity `name`.
@@ -134,4 +147,4 @@ class Meter:
             BudgetExceeded: it is more than the limit, all together.
         """
         spent = self._spent[name] = self._spent.get(name, 0) + amount
-        self.budgets.check(name, max(spent - self._free.get(name, 0), 0), what)
+        self.budgets.check(name, max(spent - self._not_counted(name), 0), what)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,11 +84,12 @@ def tensor_views(model: Model, subgraph: int, meter: Meter | None = None) -> lis
     """
     external, graph = ExternalData(model), model.subgraphs[subgraph]
     made = {index for operator in graph.operators for index in operator.outputs}
-    starts = [operator for operator in graph.operators if _only_starts(model, graph, operator)]
-    filled = made.union(graph.inputs)
+    computed, given, filled = made, set(graph.inputs), made.union(graph.inputs)
     meter = meter or meter_of(model)
-    computed = made.difference(*(operator.outputs for operator in starts))
-    given = set(graph.inputs).difference(*(_kept(model, operator) for operator in graph.operators))
+    if True in [tensor.is_variable for tensor in graph.tensors]:
+        starts = [operator for operator in graph.operators if _only_starts(model, graph, operator)]
+        computed = made.difference(*(operator.outputs for operator in starts))
+        given.difference_update(*(_kept(model, operator) for operator in graph.operators))
     return [
         TensorView(
             index,
@@ -104,16 +105,20 @@ def tensor_views(model: Model, subgraph: int, meter: Meter | None = None) -> lis
     ]
 
 
-def meter_of(model: Model, given: int = 0) -> Meter:
+def meter_of(model: Model, given: Callable[[], int] = int) -> Meter:
     """A meter that counts the bytes made of a model beyond four times its constants.
 
     Args:
-        given: bytes of its inputs.
+        given: tells the bytes of its inputs.
     """
-    constants = sum(buffer.data.nbytes for buffer in model.buffers if buffer.data is not None)
-    free = 4 * constants
-    computed = free + 4 * given
-    return Meter(model.budgets, folded_bytes=free, tensor_bytes=free, result_bytes=computed)
+
+    def free() -> Mapping[str, int]:
+        data = [buffer.data.nbytes for buffer in model.buffers if buffer.data is not None]
+        constants = 4 * sum(data)
+        computed = constants + 4 * given()
+        return {"folded_bytes": constants, "tensor_bytes": constants, "result_bytes": computed}
+
+    return Meter(model.budgets, free)
 
 
 def _kept(model: Model, operator: Operator) -> Sequence[int]:
