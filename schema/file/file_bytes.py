@@ -14,6 +14,7 @@ from tflite_ort.schema.file.tables import Array
 _TABLE_BYTES = 16
 _UNFOLDED = 4
 _SLACK = 1 << 16
+_UNFOLDS = "the tables and vectors unfold to many times the file"
 _MOST_SLOTS = 32
 
 Offsets = tuple[int, ...]
@@ -51,8 +52,9 @@ class File:
         # By offsets and class of a table, what `read_table` knows of it.
         self.layouts: dict[tuple[int, type], Any] = {}
         self.unknown_operators: list[int] = []
-        self._allowance = _UNFOLDED * self.size + _SLACK
-        self._tables, self._budgets = 0, budgets
+        # The root is read twice, first for its version, and counts once.
+        self._allowance = _UNFOLDED * self.size + _SLACK + _TABLE_BYTES
+        self._tables, self._budgets = -1, budgets
 
     def check_span(self, at: int, length: int, align: int) -> None:
         """Refuses `length` bytes at `at` that are not all in the file, or not aligned."""
@@ -60,12 +62,6 @@ class File:
             raise Corrupt(f"{length} bytes reach past the end of the file ({self.size})", at)
         if at % align:
             raise Corrupt(f"not aligned to {align} bytes", at)
-
-    def spend(self, size: int, at: int) -> None:
-        """Counts what is about to be read."""
-        self._allowance -= size
-        if self._allowance < 0:
-            raise Corrupt("the tables and vectors unfold to many times the file", at)
 
     def follow(self, at: int) -> int:
         """The position that the offset stored at `at` leads to."""
@@ -77,17 +73,14 @@ class File:
         return at + offset
 
     def table(self, position: int) -> Offsets:
-        """As `vtable`, of a table that is about to be read, which is counted."""
+        """The field offsets of the table at `position`, 0 for absent ones; the table is about to be
+        read, and is counted."""
         self._tables += 1
         self._allowance -= _TABLE_BYTES
         if self._allowance < 0:
-            self.spend(0, position)
+            raise Corrupt(_UNFOLDS, position)
         if self._tables > self._budgets.tables:
             self.check_tables()
-        return self.vtable(position)
-
-    def vtable(self, position: int) -> Offsets:
-        """The field offsets of the table at `position`, 0 for absent ones."""
         if not 0 <= position <= self.size - 4 or position % 4:
             self.check_span(position, 4, 4)
         (back,) = _INT32.unpack_from(self.data, position)
@@ -107,14 +100,21 @@ class File:
         offsets = struct.unpack_from(f"<{count}H", self.data, start + 4)
         return offsets + _NO_OFFSETS[count:]
 
-    def vector(self, at: int, item_size: int) -> tuple[int, int]:
-        """Position of the items and number of items of the vector that `at` leads to."""
+    def vector(self, at: int, item_size: int, counted: int = 0) -> tuple[int, int]:
+        """Position of the items and number of items of the vector that `at` leads to.
+
+        Args:
+            counted: what is counted for each item, which is about to be read.
+        """
         start = self.follow(at)
         if start > self.size - 4 or start % 4:
             self.check_span(start, 4, 4)
         length: int = _UINT32.unpack_from(self.data, start)[0]
         if length * item_size > self.size - start - 4:
             raise Corrupt(f"vector of {length} items reaches past the end of the file", start)
+        self._allowance -= length * counted
+        if self._allowance < 0:
+            raise Corrupt(_UNFOLDS, start + 4)
         return start + 4, length
 
     def check_tables(self) -> None:

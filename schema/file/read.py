@@ -104,7 +104,7 @@ def _read(content: Array, budgets: Budgets) -> Model:
 
 def _check_version(file: File, root: int) -> None:
     """Another version's tables would not mean what the declarations say, so this comes first."""
-    offsets = file.vtable(root)
+    offsets = file.table(root)
     version = 0
     if offsets[0]:
         at = root + offsets[0]

@@ -159,8 +159,7 @@ def _string(field: String) -> Read:
 
 
 def _text(file: File, at: int) -> str:
-    start, length = file.vector(at, 1)
-    file.spend(2 * length, start)
+    start, length = file.vector(at, 1, 2)
     end = start + length
     if end >= file.size or file.data[end]:
         raise Corrupt(f"string of {length} bytes without a NUL after it", start - 4)
@@ -177,8 +176,7 @@ def _strings(field: Strings) -> Read:
         offset = offsets[slot]
         if not offset:
             return default
-        start, length = file.vector(position + offset, 4)
-        file.spend(8 * length, start)
+        start, length = file.vector(position + offset, 4, 8)
         return tuple(_text(file, at) for at in range(start, start + 4 * length, 4))
 
     return read
@@ -192,8 +190,7 @@ def _vector(field: Vector) -> Read:
         offset = offsets[slot]
         if not offset:
             return default
-        start, length = file.vector(position + offset, size)
-        file.spend(2 * length * size, start)
+        start, length = file.vector(position + offset, size, 2 * size)
         numbers = struct.unpack_from(f"<{length}{code}", file.data, start)
         return convert(numbers, start) if convert else numbers
 
@@ -270,22 +267,17 @@ def _children(field: Children) -> Read:
         offset = offsets[slot]
         if not offset:
             return field.default
-        start, length = file.vector(position + offset, 4)
-        return _tables(file, start, length, cls)
+        start, length = file.vector(position + offset, 4, 8)
+        tables: list[Table] = []
+        try:
+            for at in range(start, start + 4 * length, 4):
+                tables.append(read_table(file, file.follow(at), cls))
+        except Corrupt as corrupt:
+            corrupt.steps.append(f"[{len(tables)}]")
+            raise
+        return tuple(tables)
 
     return read
-
-
-def _tables(file: File, start: int, length: int, cls: type[T]) -> tuple[T, ...]:
-    file.spend(8 * length, start)
-    tables = []
-    try:
-        for at in range(start, start + 4 * length, 4):
-            tables.append(read_table(file, file.follow(at), cls))
-    except Corrupt as corrupt:
-        corrupt.steps.append(f"[{len(tables)}]")
-        raise
-    return tuple(tables)
 
 
 def _one_of(field: OneOf) -> Read:
