@@ -11,7 +11,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
 from types import MappingProxyType
 
 from tflite_ort.opmap.graph import ir
@@ -53,18 +52,33 @@ def serialized(
         external: by name, initializers whose bytes are elsewhere.
         fed: names of initializers that become inputs of the graph.
     """
-    graph = list(_graph(model.graph, external, fed))
+    graph = _graph(model.graph, _Texts(), external, fed)
     opsets = model.opset_imports.items()
     return b"".join(
         (
             _int(1, model.ir_version),
-            *(_text(number, text) for number, text in _said(model) if text),
+            *[_text(number, text) for number, text in _said(model) if text],
             _sized(7, sum(map(len, graph))),
             *graph,
-            *(_bytes(8, _text(1, domain) + _int(2, version)) for domain, version in opsets),
-            *(_entry(14, key, value) for key, value in sorted(model.metadata_props.items())),
+            *[_opset(domain, version) for domain, version in opsets],
+            *[_entry(14, key, value) for key, value in sorted(model.metadata_props.items())],
         )
     )
+
+
+@lru_cache(maxsize=64)
+def _opset(domain: str, version: int) -> bytes:
+    return _bytes(8, _text(1, domain) + _int(2, version))
+
+
+class _Texts(dict[str, bytes]):
+    """Texts as they are written, with their lengths: a name is written wherever it is read."""
+
+    def __missing__(self, text: str) -> bytes:
+        encoded = text.encode()
+        size = len(encoded)
+        self[text] = made = (_SMALL[size] if size < 128 else _varint(size)) + encoded
+        return made
 
 
 def _said(model: ir.Model) -> Iterable[tuple[int, str]]:
@@ -73,33 +87,38 @@ def _said(model: ir.Model) -> Iterable[tuple[int, str]]:
 
 
 def _graph(
-    graph: ir.Graph, external: Mapping[str, Place] = _NOWHERE, fed: Collection[str] = ()
-) -> Iterable[Part]:
+    graph: ir.Graph,
+    texts: _Texts,
+    external: Mapping[str, Place] = _NOWHERE,
+    fed: Collection[str] = (),
+) -> Sequence[Part]:
     outputs = set(map(id, graph.outputs))
-    computed = chain.from_iterable(node.outputs for node in graph.nodes)
-    declared = (value for value in computed if value.dtype is not None and id(value) not in outputs)
-    tensors = [(name, value) for name, value in graph.initializers.items() if name not in fed]
-    inputs = chain(graph.inputs, (graph.initializers[name] for name in fed))
-    return chain(
-        (_bytes(1, _node(node)) for node in graph.nodes),
-        (_text(2, graph.name),) if graph.name else (),
-        chain.from_iterable(_initializer(n, value, external.get(n)) for n, value in tensors),
-        (_bytes(11, _value(value)) for value in inputs),
-        (_bytes(12, _value(value)) for value in graph.outputs),
-        (_bytes(13, _value(value)) for value in declared),
-    )
+    computed = [value for node in graph.nodes for value in node.outputs if value.dtype is not None]
+    parts: list[Part] = [_node(node, texts) for node in graph.nodes]
+    if graph.name:
+        parts.append(_text(2, graph.name))
+    for name, value in graph.initializers.items():
+        if name not in fed:
+            parts += _initializer(name, value, external.get(name))
+    parts += [_value(11, value, texts) for value in graph.inputs]
+    parts += [_value(11, graph.initializers[name], texts) for name in fed]
+    parts += [_value(12, value, texts) for value in graph.outputs]
+    parts += [_value(13, value, texts) for value in computed if id(value) not in outputs]
+    return parts
 
 
-def _node(node: ir.Node) -> bytes:
-    parts = [_text(1, "" if value is None else value.name) for value in node.inputs]
-    parts += [_text(2, value.name) for value in node.outputs]
+def _node(node: ir.Node, texts: _Texts) -> bytes:
+    """A NodeProto, as a field of its graph."""
+    parts = [_INPUT + texts["" if value is None else value.name] for value in node.inputs]
+    parts += [_OUTPUT + texts[value.name] for value in node.outputs]
     if node.name:
-        parts.append(_text(3, node.name))
-    parts.append(_text(4, node.op_type))
-    parts += [_attribute(name, value) for name, value in node.attributes.items()]
+        parts.append(_NAME + texts[node.name])
+    parts.append(_OP_TYPE + texts[node.op_type])
+    if node.attributes:
+        parts += [_attribute(name, value) for name, value in node.attributes.items()]
     if node.domain:
         parts.append(_text(7, node.domain))
-    return b"".join(parts)
+    return _bytes(1, b"".join(parts))
 
 
 def _attribute(name: str, value: ir.Attribute) -> bytes:
@@ -129,7 +148,7 @@ def _attribute_value(value: ir.Attribute) -> bytes:
     if isinstance(value, ir.Tensor):
         return _bytes(5, b"".join(_tensor("", value))) + _int(20, _TENSOR)
     if isinstance(value, ir.Graph):
-        return _bytes(6, b"".join(_graph(value))) + _int(20, _GRAPH)
+        return _bytes(6, b"".join(_graph(value, _Texts()))) + _int(20, _GRAPH)
     return _attribute_list(value)
 
 
@@ -151,10 +170,11 @@ def _attribute_list(values: Sequence[int] | Sequence[float] | Sequence[str]) -> 
     return b"".join(parts) + _int(20, kinds.pop() if kinds else _INTS)
 
 
-def _value(value: ir.Value) -> bytes:
-    """A ValueInfoProto."""
-    name = _text(1, value.name)
-    return name if value.dtype is None else name + _type(value.dtype, value.shape)
+def _value(number: int, value: ir.Value, texts: _Texts) -> bytes:
+    """A ValueInfoProto, as a field of its graph."""
+    name = _NAME_OF_VALUE + texts[value.name]
+    content = name if value.dtype is None else name + _type(value.dtype, value.shape)
+    return _bytes(number, content)
 
 
 @lru_cache(maxsize=1024)
@@ -181,12 +201,18 @@ def _tensor(name: str, tensor: ir.Tensor, place: Place | None = None) -> Sequenc
     kind = _kind(tensor.shape, tensor.dtype)
     title = _text(8, name) if name else b""
     if place is not None:
-        fields = {"location": place.location, "offset": place.offset, "length": tensor.nbytes}
-        entries = (_entry(13, key, str(value)) for key, value in fields.items())
-        return kind, title, *entries, _int(14, _EXTERNAL)
+        return kind, title, _external(place.location, place.offset, tensor.nbytes)
     if tensor.dtype is ir.DataType.STRING:
         return kind, b"".join(_bytes(6, word) for word in tensor.array.flat), title
     return kind, title, _sized(9, tensor.nbytes), tensor.data()
+
+
+@lru_cache(maxsize=256)
+def _external(location: str, offset: int, length: int) -> bytes:
+    """The fields of a TensorProto that say where its bytes are."""
+    fields = {"location": location, "offset": offset, "length": length}
+    entries = [_entry(13, key, str(value)) for key, value in fields.items()]
+    return b"".join(entries) + _int(14, _EXTERNAL)
 
 
 @lru_cache(maxsize=1024)
@@ -245,3 +271,6 @@ _OF_VARINT, _OF_BYTES, _OF_FIXED32 = (
     tuple([_varint(number << 3 | encoding) for number in range(21)])
     for encoding in (_VARINT, _BYTES, _FIXED32)
 )
+# Of a NodeProto and a ValueInfoProto.
+_INPUT, _OUTPUT, _NAME, _OP_TYPE = _OF_BYTES[1:5]
+_NAME_OF_VALUE = _OF_BYTES[1]
