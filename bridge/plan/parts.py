@@ -59,9 +59,9 @@ def take_wholes(part: Partition, graph: ir.Graph, variables: Mapping[int, Any]) 
         variables: the tensors that are variables, by index.
     """
     found, results = Wholes(), [*part.outputs, *part.copies]
-    if part.places or any(tensor.dynamic for tensor in (*part.inputs, *results)):
+    if not variables and "Reshape" not in [node.op_type for node in graph.nodes]:
         return found
-    if not variables and all(node.op_type != "Reshape" for node in graph.nodes):
+    if part.places or any(tensor.dynamic for tensor in (*part.inputs, *results)):
         return found
     found.windows.update(_windows(part.inputs, results, graph, variables))
     reads = graph.read_counts()
@@ -82,6 +82,7 @@ def take_wholes(part: Partition, graph: ir.Graph, variables: Mapping[int, Any]) 
                 whole = _before_reshape(graph, place, tensor)
             if whole is not None:
                 found.outputs[tensor.index] = whole
+    graph.drop_unread()
     return found
 
 
@@ -115,7 +116,7 @@ def _reshaped(node: ir.Node, tensor: TensorView, graph: ir.Graph) -> Whole | Non
         return None
     value.shape = sizes
     for reader in graph.all_nodes():
-        if any(each is result for each in reader.inputs):
+        if result in reader.inputs:
             reader.inputs = tuple(value if each is result else each for each in reader.inputs)
     graph.nodes.remove(node)
     return Whole(sizes, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,6 @@ from tflite_ort.providers.stored_graph import COMPILED, StoredGraph
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.records import record, replace
 from tflite_ort.schema import DelegateError, TensorView
-from tflite_ort.schema.values.sizes import known_product
 
 if TYPE_CHECKING:
     from tflite_ort.plan.recording import Recorder
@@ -173,11 +173,13 @@ def _next_takes_them(delegate: Delegate, context: PlanContext) -> bool:
 
 def _is_small(part: Partition) -> bool:
     """Whether all that the operators make takes little memory."""
-    made = [tensor for op in part.operators for tensor in op.outputs]
-    if any(tensor.dynamic for tensor in made):
-        return False
-    sizes = (known_product(tensor.shape) * tensor.dtype.itemsize for tensor in made)
-    return sum(sizes) <= _SMALL_BYTES
+    taken = 0
+    for op in part.operators:
+        for tensor in op.outputs:
+            if tensor.dynamic:
+                return False
+            taken += prod(tensor.shape) * tensor.dtype.itemsize
+    return taken <= _SMALL_BYTES
 
 
 def _session(
@@ -219,6 +221,8 @@ def _without_passed(
         graph.outputs.remove(value)
         graph.nodes.remove(node)
     read = graph.read_ids()
+    if not passed and read.issuperset(map(id, graph.inputs)):
+        return part, passed
     graph.inputs = [value for value in graph.inputs if id(value) in read]
     inputs = [sources[id(value)] for value in graph.inputs]
     return replace(part, inputs=inputs, outputs=outputs), passed

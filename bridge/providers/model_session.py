@@ -53,9 +53,7 @@ def model_session(
     """
     traits = traits_of(provider.name)
     if optimized and traits.target.cpu_kernels:
-        fuse_layers(model.graph)
-        make_symmetric(model.graph)
-        join_scales(model.graph)
+        _fuse(model.graph)
     in_place = traits.weights_in_place
     fed = read_in_place(model.graph) if in_place else {}
     weights = _handed_over(model.graph, fed)
@@ -79,6 +77,17 @@ def model_session(
         profile=profile,
         save=save,
     )
+
+
+def _fuse(graph: ir.Graph) -> None:
+    """Change quantised layers into those of ONNX Runtime's own kernels."""
+    found = {node.op_type for node in graph.nodes}
+    if "QuantizeLinear" in found and "Conv" in found:
+        fuse_layers(graph)
+        found.update([node.op_type for node in graph.nodes])
+    if "QLinearConv" in found:
+        make_symmetric(graph)
+        join_scales(graph)
 
 
 def _same(a: Mapping[str, Weights], b: Mapping[str, Weights]) -> bool:

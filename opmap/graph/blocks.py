@@ -62,8 +62,7 @@ def keep_blocks(graph: ir.Graph, block: int) -> None:
         _widen_all(graph, Uses(graph), block)
         graph.nodes = [each for node in graph.nodes for each in _divided(graph, node, block)]
         _anchor_all(graph, Uses(graph))
-        read = graph.read_ids()
-        graph.initializers = {k: v for k, v in graph.initializers.items() if id(v) in read}
+        graph.drop_unread()
 
 
 # Channels of zeros ------------------------------------------------------------------------------

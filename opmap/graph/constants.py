@@ -76,7 +76,8 @@ class Constants:
         return self._laid[key][1]
 
     def _added(self, tensor: ir.Tensor, name: str) -> ir.Value:
-        name = _short(name)
+        if len(name) > _NAME_LENGTH:
+            name = _short(name)
         count = self._names.get(name, 0)
         self._names[name] = count + 1
         unique = f"const/{name}" if count == 0 else f"const/{name}#{count}"
@@ -96,7 +97,7 @@ class Constants:
 
 def _short(name: str) -> str:
     """The end of a long name: converters write whole paths, and an initializer is named often."""
-    return name if len(name) <= _NAME_LENGTH else name.rpartition("/")[2][-_NAME_LENGTH:]
+    return name.rpartition("/")[2][-_NAME_LENGTH:]
 
 
 def carried_type(tensor: TensorView) -> TensorType:

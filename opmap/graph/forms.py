@@ -82,11 +82,19 @@ def form_suffix(tensor: TensorView, form: Form) -> str:
     """What follows the name of `tensor` in the name of a value that has it in `form`; nothing where
     it is as TFLite has it, or as uint8 codes for int8 ones."""
     layout, domain = form
-    real = tensor.is_quantized and domain is Domain.REAL
-    file = domain is Domain.FILE
-    first, rows = layout is Layout.FIRST, layout is Layout.ROWS
-    parts = ("/nchw", first), ("/rows", rows), ("/real", real), ("/file", file)
-    return "".join(part for part, there in parts if there)
+    if domain is Domain.REAL and not tensor.is_quantized:
+        return _SUFFIXES[layout]
+    return _SUFFIXES[layout] + _SUFFIXES[domain]
+
+
+_SUFFIXES: dict[Layout | Domain, str] = {
+    Layout.LAST: "",
+    Layout.FIRST: "/nchw",
+    Layout.ROWS: "/rows",
+    Domain.STORED: "",
+    Domain.REAL: "/real",
+    Domain.FILE: "/file",
+}
 
 
 @record

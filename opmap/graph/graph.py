@@ -12,8 +12,7 @@ codes. `FILE` codes are int8 again, for CAST and for the graph's own inputs and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.constants import carried, carried_type
 from tflite_ort.opmap.graph.forms import Domain, Form, Layout, Target, form_suffix, same_order
 from tflite_ort.opmap.graph.nodes import Build
-from tflite_ort.opmap.graph.noted_nodes import NotedNodes
+from tflite_ort.opmap.graph.noted_nodes import Attempt, NotedNodes
 from tflite_ort.opmap.graph.rows import (
     as_rows,
     as_vector,
@@ -64,7 +63,6 @@ class Graph(NotedNodes):
         self.target, self.opset = target, target.opset
         self._translate = translate
         self._within = ""
-        self._journal: list[tuple[int, Form, ir.Value | None]] = []
         self._body = ""
         self.output_names: set[str] = set()
         self._bases: dict[int, str] = {}
@@ -230,30 +228,16 @@ class Graph(NotedNodes):
             for domain in (Domain.FILE, self.target.boundary):
                 self._record(tensor, self.form(tensor, Layout.LAST, domain), value)
 
-    @contextmanager
-    def at(self, op: OperatorView[Any], group: Sequence[OperatorView[Any]] = ()) -> Iterator[None]:
+    def at(self, op: OperatorView[Any], group: Sequence[OperatorView[Any]] = ()) -> Attempt:
         """Name the nodes added inside after `op`; take them back if it is untranslatable.
 
         Args:
             group: the operators that are translated together with it.
         """
-        self._label, nodes = self._within + op.label, len(self.nodes)
+        self._label = self._within + op.label
         self._sized = [tensor for each in group or (op,) for tensor in each.present_inputs()]
         self._made = op.outputs
-        sizes, wide, offers = dict(self._sizes), self._wide.copy(), self._offers.copy()
-        self._journal.clear()
-        try:
-            yield
-        except Untranslatable:
-            del self.nodes[nodes:]
-            self._sizes, self._wide, self._offers = sizes, wide, offers
-            for index, form, before in reversed(self._journal):
-                self._forms[index].pop(form, None)
-                if before is not None:
-                    self._forms[index][form] = before
-            raise
-        finally:
-            self._label, self._sized, self._made = "boundary", (), ()
+        return Attempt(self)
 
     # Called subgraphs ----------------------------------------------------------------------------
 
@@ -333,9 +317,10 @@ class Graph(NotedNodes):
     ) -> bool:
         """Whether a long name of real numbers would say again what codes of the tensor are called:
         names of hundreds of letters take more room in files than small weights."""
+        if form[1] is not Domain.REAL or not tensor.is_quantized:
+            return False
         codes = any(domain is not Domain.REAL for _, domain in forms)
-        again = tensor.is_quantized and form[1] is Domain.REAL and codes
-        return again and len(self._base(tensor)) > _LONG_NAME
+        return codes and len(self._base(tensor)) > _LONG_NAME
 
     def _base(self, tensor: TensorView) -> str:
         """What names of values of `tensor` begin with: its name, and its index if that is taken."""

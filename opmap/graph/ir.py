@@ -48,7 +48,9 @@ class DataType(IntEnum):
         Raises:
             TypeError: ONNX has none.
         """
-        found = _NUMPY.key_of(dtype)
+        found = _NUMPY.known.get(dtype) if isinstance(dtype, np.dtype) else None
+        if found is None:
+            found = _NUMPY.key_of(dtype)
         if found is None:
             raise TypeError(f"ONNX has no element type for {np.dtype(dtype)}")
         return found
@@ -218,6 +220,11 @@ class Graph:
         """How often nodes read a value, by its `id`, in bodies too; what the graph gives is not
         read."""
         return Counter(map(id, self._read()))
+
+    def drop_unread(self) -> None:
+        """Leave out the initializers that no node reads."""
+        read = self.read_ids()
+        self.initializers = {k: v for k, v in self.initializers.items() if id(v) in read}
 
     def _read(self) -> Iterator[Value | None]:
         """What nodes read, as often as they do."""

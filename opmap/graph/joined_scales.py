@@ -39,8 +39,8 @@ def join_scales(graph: ir.Graph) -> None:
         return found
 
     for value in graph.initializers.values():
-        number = _constant(value)
-        if number is not None and number.dtype in _CODES and number.ndim == 0:
+        number = None if value.const_value is None else value.const_value.array
+        if number is not None and number.ndim == 0 and number.dtype in _CODES:
             made.setdefault(key(number), value)
 
     for node in layers:
@@ -60,8 +60,7 @@ def join_scales(graph: ir.Graph) -> None:
             weights_zero if weights_zero.any() else weights_zero.flat[:1].reshape(())
         )
         node.inputs = tuple(inputs)
-    read = graph.read_ids()
-    graph.initializers = {k: v for k, v in graph.initializers.items() if id(v) in read}
+    graph.drop_unread()
 
 
 def _constant(value: ir.Value | None) -> Any:

@@ -16,7 +16,7 @@ from tflite_ort.opmap.graph.joined_sums import join_sums
 from tflite_ort.opmap.graph.lost_biases import drop_lost_biases
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS
 from tflite_ort.opmap.graph.opsets import OPSET as OPSET
-from tflite_ort.opmap.graph.sums_before_norms import join_sums_and_norms
+from tflite_ort.opmap.graph.sums_before_norms import NORM, join_sums_and_norms
 from tflite_ort.opmap.registry import Translator
 from tflite_ort.records import record
 from tflite_ort.schema import (
@@ -34,6 +34,8 @@ from tflite_ort.versioning.registry import Registry
 
 # Operators of ONNX that came later, which only graphs for ONNX Runtime itself have.
 _LATER = {"Attention": 23, "TensorScatter": 24}
+# Types that ONNX Runtime cannot hold as TFLite does.
+_NOT_HELD = frozenset({TensorType.STRING, TensorType.BFLOAT16, TensorType.VARIANT})
 # The versions of other domains, where they are not 1.
 _VERSIONS = {"ai.onnx.ml": 2}
 PORTABLE = Target()
@@ -128,7 +130,8 @@ def lower(
     refusals: dict[int, str] = {}
     cut = [each.source for before in cuts.values() for each in before]
     groups = grouping(operators, [*outputs, *cut], registry, target)
-    for op in _one_by_one(operators, g, groups, cuts):
+    alone = _one_by_one(operators, g, groups, cuts) if groups or cuts else operators
+    for op in alone:
         try:
             translate(op, g, registry)
         except Untranslatable as refusal:
@@ -175,10 +178,11 @@ def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -
     if entry is None:
         raise Untranslatable(f"no translator for {op.name} version {op.version}")
     with g.at(op):
-        if not all(tensor.ranked for tensor in (*op.present_inputs(), *op.outputs)):
+        tensors = (*op.present_inputs(), *op.outputs)
+        if False in [tensor.ranked for tensor in tensors]:
             raise Untranslatable("a rank depends on data")
         if g.target.fallback:
-            _check_held(op)
+            _check_held(op, tensors)
         try:
             entry.function(entry.inputs.bind(op), g)
         except BridgeError:
@@ -189,12 +193,14 @@ def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -
             raise ModelError(f"{op.label}: {said_of_file(error)}") from error
 
 
-def _check_held(op: OperatorView[Any]) -> None:
+def _check_held(op: OperatorView[Any], tensors: Sequence[TensorView]) -> None:
     """Refuses types that ONNX Runtime cannot hold as TFLite does.
 
     An operator with bodies may pass strings through.
     """
-    types = {tensor.type for tensor in (*op.present_inputs(), *op.outputs)}
+    types = {tensor.type for tensor in tensors}
+    if _NOT_HELD.isdisjoint(types):
+        return
     if TensorType.STRING in types and not op.bodies:
         raise Untranslatable("strings of any bytes are left to the kernels")
     if TensorType.BFLOAT16 in types:
@@ -223,6 +229,8 @@ def _dimensions(tensor: TensorView, name: str, names: dict[int, str]) -> Sequenc
     """The shape of `tensor`; an unknown size gets one name wherever it occurs."""
     if not tensor.ranked:
         return None
+    if is_known(*tensor.shape):
+        return tensor.shape
     named: list[int | str] = []
     for axis, size in enumerate(tensor.shape):
         if is_known(size):
@@ -252,16 +260,20 @@ def _model(
 ) -> ir.Model:
     nodes = _used(g.nodes, outputs)
     graph = ir.Graph(inputs, outputs, nodes, name=name)
-    if g.target.block:
+    found = {node.op_type for node in nodes}
+    if g.target.block and "Conv" in found:
         keep_blocks(graph, g.target.block)
     if g.target.cpu_kernels:
-        join_sums_and_norms(graph)
-        join_sums(graph, g.constants)
-        drop_lost_biases(graph)
-    hold_values(graph)
+        if NORM in found:
+            join_sums_and_norms(graph)
+        if "Add" in found:
+            join_sums(graph, g.constants)
+        if "Attention" in found:
+            drop_lost_biases(graph)
+    if [body for node in nodes for body in node.bodies]:
+        hold_values(graph)
     used = graph.read_ids()
-    initializers = (value for value in g.constants.values if id(value) in used)
-    graph.initializers.update((value.name, value) for value in initializers)
+    graph.initializers.update({x.name: x for x in g.constants.values if id(x) in used})
     kinds = dict.fromkeys([(node.domain, node.op_type) for node in graph.all_nodes()])
     later = [_LATER.get(op_type, 0) for domain, op_type in kinds if not domain]
     opset = max(g.target.opset, *later, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class Nodes:
         self, op_type: str, *inputs: ir.Value | None, domain: str = "", **attributes: Any
     ) -> ir.Value:
         """Append a node with one output."""
-        return self.op_multi(op_type, *inputs, outputs=1, domain=domain, **attributes)[0]
+        return self._append(op_type, inputs, 1, domain, attributes)[0]
 
     def op_multi(
         self,
@@ -45,13 +45,26 @@ class Nodes:
     ) -> Sequence[ir.Value]:
         """Append a node with several outputs. Attributes that are None are left out. So are None
         inputs at the end: some providers would look for them."""
+        return self._append(op_type, inputs, outputs, domain, attributes)
+
+    def _append(
+        self,
+        op_type: str,
+        inputs: Sequence[ir.Value | None],
+        outputs: int,
+        domain: str,
+        attributes: Mapping[str, Any],
+    ) -> Sequence[ir.Value]:
         count = len(inputs)
         while count and inputs[count - 1] is None:
             count -= 1
         name = self._unique(f"{self._label}/{op_type}")
         results = [ir.Value(self._unique(f"{name}_out{i or ''}")) for i in range(outputs)]
-        given = {key: value for key, value in attributes.items() if value is not None}
-        for value in given.values():
+        given = {}
+        for key, value in attributes.items():
+            if value is None:
+                continue
+            given[key] = value
             if not is_known(*value) if isinstance(value, (list, tuple)) else not is_known(value):
                 raise Untranslatable("a shape depends on data")
             if isinstance(value, float) and _LARGEST < abs(value) < np.inf:

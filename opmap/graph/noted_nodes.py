@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from tflite_ort.opmap.graph.forms import Layout
+from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.forms import Form, Layout
 from tflite_ort.opmap.graph.rows import rows_agree
 from tflite_ort.opmap.graph.shaped_nodes import ShapedNodes
 from tflite_ort.records import replace
-from tflite_ort.schema import OperatorView, TensorType, TensorView
+from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.sizes import known_product
 
@@ -26,6 +27,8 @@ class NotedNodes(ShapedNodes):
 
     def __init__(self, weight_type: TensorType) -> None:
         super().__init__(weight_type)
+        # By tensor and form that was given a value, the value before.
+        self._journal: list[tuple[int, Form, ir.Value | None]] = []
         self._padded: dict[int, tuple[TensorView, Sequence[tuple[int, int]]]] = {}
         self._picked: dict[int, tuple[TensorView, Sequence[int]]] = {}
         self._wide: dict[int, TensorView] = {}
@@ -155,3 +158,30 @@ class NotedNodes(ShapedNodes):
         """Whether `tensor` has its rows, and not yet its own shape."""
         layouts = {layout for layout, _ in self._forms.get(tensor.index, ())}
         return Layout.ROWS in layouts and Layout.LAST not in layouts
+
+
+class Attempt:
+    """What a graph had before the nodes of an operator, which it has again if the operator is
+    untranslatable."""
+
+    __slots__ = ("_before", "_graph")
+
+    def __init__(self, g: NotedNodes) -> None:
+        self._graph = g
+        self._before = len(g.nodes), g._sizes.copy(), g._wide.copy(), g._offers.copy()
+        g._journal.clear()
+
+    def __enter__(self) -> None:
+        """The nodes follow."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        g = self._graph
+        g._label, g._sized, g._made = "boundary", (), ()
+        if kind is None or not issubclass(kind, Untranslatable):
+            return
+        nodes, g._sizes, g._wide, g._offers = self._before
+        del g.nodes[nodes:]
+        for index, form, before in reversed(g._journal):
+            g._forms[index].pop(form, None)
+            if before is not None:
+                g._forms[index][form] = before

@@ -20,8 +20,6 @@ _ALONG_FIRST = {"axis": 0}
 
 def fuse_layers(graph: ir.Graph) -> None:
     """Make one node of each group of which ONNX Runtime's CPU provider makes one."""
-    if not any(node.op_type == "Conv" for node in graph.nodes):
-        return
     reads = graph.read_counts()
     reads.update(map(id, graph.outputs))
     fused: dict[int, ir.Node] = {}
@@ -71,7 +69,7 @@ def _dequantized(value: ir.Value | None) -> Sequence[ir.Value] | None:
     if node.attributes not in ({}, _ALONG_FIRST):
         return None
     inputs = [each for each in node.inputs if each is not None]
-    return None if any(each.const_value is None for each in inputs[1:]) else inputs
+    return None if None in [each.const_value for each in inputs[1:]] else inputs
 
 
 def _parameters(
@@ -82,7 +80,7 @@ def _parameters(
     if scale is None or zero_point is None or _type(zero_point) is not kind:
         return None
     constants = (scale.const_value, zero_point.const_value)
-    single = all(each is not None and each.shape == () for each in constants)
+    single = False not in [each is not None and each.shape == () for each in constants]
     return (scale, zero_point) if single else None
 
 

@@ -11,18 +11,16 @@ from tflite_ort.opmap.graph import ir
 
 # Marks the sum of two computed values of one shape, of two or three dimensions.
 SUM_OF_EQUALS = "sum of equals"
-_NORM, _DOMAIN = "SimplifiedLayerNormalization", "com.microsoft"
+NORM, _DOMAIN = "SimplifiedLayerNormalization", "com.microsoft"
 
 
 def join_sums_and_norms(graph: ir.Graph) -> None:
     """Change `graph` as above."""
-    if not any(node.op_type == _NORM for node in graph.nodes):
-        return
     own = {id(node) for node in graph.nodes}
     joined = dict[int, ir.Node]()
     gone = set[int]()
     for norm in graph.nodes:
-        value = norm.inputs[0] if norm.op_type == _NORM else None
+        value = norm.inputs[0] if norm.op_type == NORM else None
         add = None if value is None else value.producer()
         if add is None or value is None or add.op_type != "Add":
             continue

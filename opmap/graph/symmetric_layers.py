@@ -46,8 +46,7 @@ def make_symmetric(graph: ir.Graph) -> None:
         change = _Change(graph, layers)
         change.run()
         graph.nodes = [each for node in graph.nodes for each in change.made.get(id(node), [node])]
-        read = graph.read_ids()
-        graph.initializers = {k: v for k, v in graph.initializers.items() if id(v) in read}
+        graph.drop_unread()
 
 
 class _Change:

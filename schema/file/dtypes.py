@@ -28,8 +28,8 @@ class Dtypes(dict[K, np.dtype[Any]]):
     def __init__(self, types: Mapping[K, npt.DTypeLike | str]) -> None:
         self._late = {key: name for key, name in types.items() if isinstance(name, str)}
         super().__init__((k, np.dtype(kind)) for k, kind in types.items() if k not in self._late)
-        # Of several keys with the same type the first one counts.
-        self._keys = {dtype: key for key, dtype in reversed(self.items())}
+        # By numpy's type; of several keys with the same type the first one counts.
+        self.known = {dtype: key for key, dtype in reversed(self.items())}
 
     def __missing__(self, key: K) -> np.dtype[Any]:
         dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self._late[key]))
@@ -39,7 +39,7 @@ class Dtypes(dict[K, np.dtype[Any]]):
     def key_of(self, dtype: npt.DTypeLike) -> K | None:
         """The first type that numpy has as `dtype`."""
         wanted = np.dtype(dtype)
-        found = self._keys.get(wanted)
+        found = self.known.get(wanted)
         if found is not None:
             return found
         named = (key for key, name in self._late.items() if name == wanted.name)
