@@ -122,7 +122,7 @@ class Registry(Generic[F]):
 
     def of(self, op: OperatorView[Any]) -> Entry[F] | None:
         """The entry of an operator in its graph; of a custom one by its name."""
-        return self.find(key_of(op), op.version)
+        return self._of(key_of(op)).get(op.version)
 
     def shares(self, other: Registry[F], op: OperatorView[Any]) -> bool:
         """Whether an operator in its graph has the same entry here as in `other`, or none in

@@ -195,7 +195,8 @@ def _wrong_result(provider: str, op: OperatorView[Any]) -> str | None:
     for release, wrong in WRONG_BEFORE.items():
         if release > ORT_RELEASE and (found := _first(wrong, op)):
             return f"wrong in ONNX Runtime {ORT_VERSION}: {found}"
-    found = _first(traits_of(provider).wrong, op)
+    wrong = traits_of(provider).wrong
+    found = _first(wrong, op) if wrong else ""
     return f"wrong in {provider}: {found}" if found else None
 
 

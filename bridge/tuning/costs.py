@@ -44,9 +44,9 @@ def modelled_chooser(weights: str) -> Chooser:
 
 def cheapest(lowerings: Sequence[Lowering], costs: Mapping[str, float]) -> Lowering:
     """The lowering with the least cost; the first one unless another is clearly better."""
-    first = lowerings[0]
-    best = min(lowerings, key=lambda each: cost_of(each, costs))
-    return best if cost_of(best, costs) < _MARGIN * cost_of(first, costs) else first
+    found = [cost_of(each, costs) for each in lowerings]
+    least = min(found)
+    return lowerings[found.index(least)] if least < _MARGIN * found[0] else lowerings[0]
 
 
 def by_cost(lowerings: Sequence[Lowering], weights: str) -> list[Lowering]:
@@ -61,7 +61,7 @@ def cost_of(lowering: Lowering, costs: Mapping[str, float]) -> float:
     """Microseconds by the model; infinite for work that it has no cost of."""
     if not lowering.work.keys() <= costs.keys():
         return float("inf")
-    return sum(costs[what] * amount for what, amount in lowering.work.items())
+    return sum([costs[what] * amount for what, amount in lowering.work.items()])
 
 
 @cache

@@ -171,12 +171,13 @@ def _work(layer: Layer, grouping: Grouping) -> dict[str, float]:
 
 
 def _grouped(g: Graph, layer: Layer) -> Iterator[Lowering]:
-    outputs = layer.filter.shape[0]
+    outputs, rows, columns = layer.filter.shape[0], layer.rows.count, layer.columns.count
     for grouping in _groupings(layer.columns, outputs):
-        work = _work(layer, grouping) | {"Reshape": 1.0 + (grouping.read > 1)}
-        cells = layer.rows.count * grouping.groups * grouping.made
-        if grouping.groups * grouping.made > layer.columns.count:
-            work |= {"Slice": 1.0, "Slice results": float(cells * outputs)}
+        work = _work(layer, grouping)
+        work["Reshape"] = 1.0 + (grouping.read > 1)
+        cells = grouping.groups * grouping.made
+        if cells > columns:
+            work |= {"Slice": 1.0, "Slice results": float(rows * cells * outputs)}
         if work["Conv weights"] <= _MOST_WEIGHTS:
             yield Lowering(grouping.name, work, partial(_build, g, layer, grouping))
 
@@ -253,13 +254,14 @@ def _is_integer(op: OperatorView[Any]) -> bool:
 
 
 def _groupings(columns: WindowAxis, outputs: int, apart: int = 1) -> Iterator[Grouping]:
-    for made in range(2 * apart, min(columns.count, _MOST_MADE) + 1, apart):
+    count = columns.count
+    for made in range(2 * apart, min(count, _MOST_MADE) + 1, apart):
         step = math.gcd(made * columns.stride, columns.cells)
-        beyond = -columns.count % made
-        if made * outputs > _MOST_CHANNELS or beyond * 4 > columns.count:
+        if made * outputs > _MOST_CHANNELS or -count % made * 4 > count:
             continue
-        for read in (read for read in range(1, _MOST_READ + 1) if step % read == 0):
-            yield Grouping.of(columns, made, read, apart)
+        for read in range(1, _MOST_READ + 1):
+            if step % read == 0:
+                yield Grouping.of(columns, made, read, apart)
 
 
 def _build(g: Graph, layer: Layer, grouping: Grouping) -> None:

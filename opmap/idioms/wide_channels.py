@@ -69,12 +69,13 @@ def convolution_of_wide(op: View, g: Graph) -> View:
 
 def multiplies_codes(op: View, g: Graph) -> bool:
     """Whether ONNX Runtime's kernels for the CPU multiply codes by constant signed ones."""
+    input, target = op["input"].type, g.target
+    if input not in (TensorType.INT8, TensorType.UINT8) or op.output.type is not input:
+        return False
     filter, bias = op["filter"], op.get("bias")
     return (
-        g.target.cpu_kernels
-        and g.target.weights == "int8"
-        and op["input"].type in (TensorType.INT8, TensorType.UINT8)
-        and op.output.type is op["input"].type
+        target.cpu_kernels
+        and target.weights == "int8"
         and filter.type is TensorType.INT8
         and filter.is_constant
         and filter.is_quantized

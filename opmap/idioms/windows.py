@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from tflite_ort.opmap.graph import Graph
@@ -72,15 +73,12 @@ def image_windows(
     sizes, options = op["input"].shape[1:3], op.options
     if not is_known(*sizes):
         return None
-    strides = (options.stride_h, options.stride_w)
-    dilations = (options.dilation_h_factor, options.dilation_w_factor)
-    rows, columns = (
-        _windows(options.padding, *axis)
-        for axis in zip(sizes, kernel, strides, dilations, edges, strict=True)
-    )
-    return rows, columns
+    rows = sizes[0], kernel[0], options.stride_h, options.dilation_h_factor, edges[0]
+    columns = sizes[1], kernel[1], options.stride_w, options.dilation_w_factor, edges[1]
+    return _windows(options.padding, *rows), _windows(options.padding, *columns)
 
 
+@lru_cache(maxsize=256)  # they are asked for several times, and many layers have the same
 def _windows(
     padding: Padding, size: int, kernel: int, stride: int, dilation: int, edge: tuple[int, int]
 ) -> WindowAxis:

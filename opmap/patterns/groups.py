@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
@@ -99,9 +99,9 @@ def groups(
         operators: in execution order.
         results: the tensors that are read from outside.
     """
-    present = Counter(op.op for op in operators)
-    grouped = dict[int, Group]()
-    if present[Op.UNIDIRECTIONAL_SEQUENCE_LSTM] > 1:
+    kinds = [op.op for op in operators]
+    present, grouped = frozenset(kinds), dict[int, Group]()
+    if kinds.count(Op.UNIDIRECTIONAL_SEQUENCE_LSTM) > 1:
         for pair, plan in paired_cells.pairs(operators, target):
             if all(registry.shares(translator, each) for each in pair):
                 _add(grouped, Group(pair, plan, pair[-1]))
@@ -109,12 +109,12 @@ def groups(
         for pair, plan in pooled_columns.pooled(operators, results, target):
             if all(registry.shares(translator, each) for each in pair):
                 _add(grouped, Group(pair, plan, pair[-1]))
-    if _may_be_unrolled(operators, present):
+    if kinds.count(Op.FULLY_CONNECTED) > 1 and _may_be_unrolled(operators, present):
         emitted = {index: group.place for index, group in grouped.items()}
         for members, place, plan in unrolled_nodes.unrolled(operators, results, emitted, target):
             if all(registry.shares(translator, each) for each in members):
                 _add(grouped, Group(members, plan, place))
-    _add_trees(grouped, operators, results, registry, target, present.keys())
+    _add_trees(grouped, operators, results, registry, target, present)
     return grouped
 
 
@@ -122,9 +122,9 @@ def _add(grouped: dict[int, Group], group: Group) -> None:
     grouped.update((each.index, group) for each in group.operators)
 
 
-def _may_be_unrolled(operators: Sequence[View], present: Mapping[Op, int]) -> bool:
+def _may_be_unrolled(operators: Sequence[View], present: frozenset[Op]) -> bool:
     """Whether a matrix multiplies rows more than once, as in the steps of a recurrent cell."""
-    if present[Op.FULLY_CONNECTED] < 2 or present.keys().isdisjoint(_ACTIVATIONS):
+    if present.isdisjoint(_ACTIVATIONS):
         return False
     products = [op for op in operators if op.op is Op.FULLY_CONNECTED and len(op.inputs) > 1]
     filters = Counter(op.inputs[1].index for op in products if op.inputs[1] is not None)
@@ -137,10 +137,10 @@ def _add_trees(
     results: Sequence[TensorView],
     registry: Registry[Translator],
     target: Target,
-    present: Collection[Op],
+    present: frozenset[Op],
 ) -> None:
     """Add the groups that are trees of the table; `present` are all kinds of operators."""
-    families = _families(frozenset(present))
+    families = _families(present)
     if not families:
         return
     table, producers = _by_root(families), Producers(operators, results)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.values.view import TensorView
 
 Array = npt.NDArray[Any]
@@ -15,11 +16,12 @@ _PARTS: dict[np.dtype[Any], np.dtype[Any]] = {
     np.dtype(np.complex64): np.dtype(np.float32),
     np.dtype(np.complex128): np.dtype(np.float64),
 }
+_COMPLEX = frozenset({TensorType.COMPLEX64, TensorType.COMPLEX128})
 
 
 def is_complex(tensor: TensorView) -> bool:
     """Whether `tensor` has complex elements, which stand in the graph as pairs of reals."""
-    return tensor.dtype in _PARTS
+    return tensor.type in _COMPLEX
 
 
 def part_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

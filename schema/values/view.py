@@ -207,7 +207,7 @@ class OperatorView(Generic[O]):
     @property
     def name(self) -> str:
         """Such as ``CONV_2D``; the custom name for a custom operator."""
-        return self.custom_code if self.custom_code is not None else self.op.name
+        return self.custom_code if self.custom_code is not None else self.op._name_
 
     def __str__(self) -> str:
         return self.label
@@ -232,7 +232,8 @@ class OperatorView(Generic[O]):
         return self.inputs[position] if position < len(self.inputs) else None
 
     def __getitem__(self, name: str) -> TensorView:
-        tensor = self.get(name)
+        position = self.names.index(name)
+        tensor = self.inputs[position] if position < len(self.inputs) else None
         if tensor is None:
             raise ModelError(f"{self.label} lacks input {name!r}")
         return tensor
