@@ -166,7 +166,9 @@ class StoredKernels:
         """The operators of a plan, and what they need."""
         if place not in self._made:
             row, around = self.row(place), self.around
-            meter = Meter(around.budgets, **{RESULTS: row["free"]})
+            free = {RESULTS: row["free"]}
+            _check(int, *free.values())
+            meter = Meter(around.budgets, lambda: free)
             kernels = Kernels(around.kernels(), around.state, meter)
             self._made[place] = StoredOperators(row, self._arrays, meter), kernels
         return self._made[place]
