@@ -24,7 +24,7 @@ from tflite_ort.opmap.idioms.division import floor_modulo, floor_quotient, quoti
 from tflite_ort.opmap.idioms.exact_arithmetic import (
     difference_of_bytes,
     exact_codes,
-    exceeds_32_bits,
+    product,
     takes_exact_codes,
 )
 from tflite_ort.opmap.idioms.indices import failing, matched
@@ -147,8 +147,7 @@ def one_node(op_type: str) -> Emit:
 def _product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """Mul; of complex numbers, the real part times b plus the imaginary part times b * i."""
     if not is_complex(op.output):
-        made = g.op("Mul", a, b)
-        return g.apart(made) if exceeds_32_bits(op) else made
+        return product(op, g, a, b)
     real, imaginary = g.op_multi("Split", a, outputs=2, axis=-1, num_outputs=2)
     turned = g.op("Gather", b, g.ints([1, 0]), axis=-1)
     turned = g.op("Mul", turned, g.constant([-1, 1], np.float32))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort import files
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.operator_rows import Constants, OperatorRows, Unstorable
@@ -110,7 +111,7 @@ class Recorder:
         if not self._computed:
             return None
         path = self.file()
-        path.write_bytes(self._computed)
+        files.write_bytes(path, memoryview(self._computed))
         return self._blob(path)
 
     def _storable(self, row: Callable[[T], R], things: Sequence[T]) -> list[R]:
@@ -153,9 +154,9 @@ class Recorder:
         if session.saved is None:
             self.spoil("a session could not be saved")
             return None
-        files = [self._blob(path) for path in session.saved.files]
+        blobs = [self._blob(path) for path in session.saved.files]
         weights = [self._weights(*each) for each in session.in_place.items()]
-        return [session.saved.kind, files, list(session.inputs), list(session.outputs), weights]
+        return [session.saved.kind, blobs, list(session.inputs), list(session.outputs), weights]
 
     def _blob(self, path: Path) -> int:
         self.blobs.append(path)

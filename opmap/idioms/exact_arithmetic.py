@@ -16,7 +16,11 @@ from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, rescaled
 from tflite_ort.opmap.idioms.long_runs import read_operand, with_longer_runs
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
-from tflite_ort.schema.arithmetic.fixed_point import power_of_two_shifts, shifts_refusal
+from tflite_ort.schema.arithmetic.fixed_point import (
+    power_of_two_shifts,
+    shifts_all_out,
+    shifts_refusal,
+)
 
 View = OperatorView[Any]
 
@@ -53,14 +57,26 @@ def exact_codes(op: View, g: Graph) -> None:
     g.write(op.output, codes, layout=layout, domain=Domain.STORED)
 
 
-def exceeds_32_bits(op: View) -> bool:
-    """Whether a product of 8-bit codes in the result's scale may: ONNX Runtime's QLinearMul makes
-    an INT32 of it before it clips it."""
+def product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Mul of real numbers.
+
+    ONNX Runtime's QLinearMul makes an INT32 of a product in the result's scale before it clips it.
+    So what may exceed that is computed by floats.
+    """
+    multiplier = _multiplier_of_bytes(op)
+    if shifts_all_out(multiplier):
+        a = g.op("Mul", a, g.constant(np.float32(0)))
+    made = g.op("Mul", a, b)
+    return g.apart(made) if multiplier * 255**2 >= _LARGEST_RESULT else made
+
+
+def _multiplier_of_bytes(op: View) -> float:
+    """By which the product of two 8-bit codes becomes one; 0 of other types."""
     quantizations = [tensor.quantization for tensor in (*op.present_inputs(), op.output)]
     if op.output.type not in (TensorType.INT8, TensorType.UINT8) or None in quantizations:
-        return False
+        return 0.0
     first, second, made = (each.scalar_scale for each in quantizations if each is not None)
-    return first * second / made * 255**2 >= _LARGEST_RESULT
+    return float(first * second / made)
 
 
 def difference_of_bytes(op: View, g: Graph) -> None:
