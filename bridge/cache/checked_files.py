@@ -48,8 +48,8 @@ class ReadLast:
 
     def __init__(self, count: int, limit: int) -> None:
         self._count, self._limit = count, limit
-        self._values: dict[str, tuple[tuple[int, ...], Any]] = {}
-        self._folders: dict[str, tuple[int, ...]] = {}
+        # By path, the identity of the file, the value, and the identity of the folder.
+        self._values: dict[str, tuple[tuple[int, ...], Any, tuple[int, ...]]] = {}
 
     def value(
         self, path: str, make: Callable[[bytes, os.stat_result], T], folder: tuple[int, ...] = ()
@@ -62,15 +62,17 @@ class ReadLast:
         """
         kept = self._values.get(path)
         if kept is not None:
-            value: T = kept[1]
-            if (folder and self._folders.get(path) == folder) or kept[0] == identity(os.stat(path)):
-                self._folders[path] = folder
-                return value
+            found: T
+            of, found, seen = kept
+            if folder and seen == folder:
+                return found
+            if of == identity(os.stat(path)):
+                self._values[path] = of, found, folder
+                return found
         content, status = content_of(path)
         value = make(content, status)
         if status.st_size <= self._limit:
-            self._keep(path, identity(status), value)
-            self._folders[path] = folder
+            self._keep(path, identity(status), value, folder)
         return value
 
     def forget(self, path: str) -> None:
@@ -82,17 +84,16 @@ class ReadLast:
         of = identity(os.stat(path))
         kept = self._values.get(path)
         if kept is None or kept[0] != of:
-            kept = of, make()
+            kept = of, make(), ()
             if identity(os.stat(path)) == of:
                 self._keep(path, *kept)
         number: int = kept[1]
         return number
 
-    def _keep(self, path: str, of: tuple[int, ...], value: Any) -> None:
+    def _keep(self, path: str, of: tuple[int, ...], value: Any, folder: tuple[int, ...]) -> None:
         if len(self._values) >= self._count:
             self._values.clear()
-            self._folders.clear()
-        self._values[path] = of, value
+        self._values[path] = of, value, folder
 
 
 def content_of(path: str) -> tuple[bytes, os.stat_result]:
