@@ -87,19 +87,25 @@ def _subgraph(model: Model, graph: SubGraph) -> Iterator[Problem]:
     for index, tensor in enumerate(graph.tensors):
         for reason, path, table in _tensor(model, graph, tensor, external):
             yield reason, f"tensors[{index}].{path}", table
-    yield from _tensors(graph.inputs, graph, "inputs", graph)
-    yield from _tensors(graph.outputs, graph, "outputs", graph)
+    known: frozenset[int | None] = frozenset(range(len(graph.tensors))) | {None}
+    if not (known.issuperset(graph.inputs) and known.issuperset(graph.outputs)):
+        yield from _tensors(graph.inputs, graph, "inputs", graph)
+        yield from _tensors(graph.outputs, graph, "outputs", graph)
     for index, operator in enumerate(graph.operators):
-        for reason, path, table in _operator(model, graph, operator):
+        for reason, path, table in _operator(model, graph, operator, known):
             yield reason, f"operators[{index}].{path}", table
 
 
-def _operator(model: Model, graph: SubGraph, operator: Operator) -> Iterator[Problem]:
+def _operator(
+    model: Model, graph: SubGraph, operator: Operator, known: frozenset[int | None]
+) -> Iterator[Problem]:
     count = len(model.operator_codes)
-    yield from _index(operator.opcode_index, count, "operator code", "opcode_index", operator)
-    yield from _tensors(operator.inputs, graph, "inputs", operator)
-    yield from _tensors(operator.outputs, graph, "outputs", operator)
-    yield from _tensors(operator.intermediates, graph, "intermediates", operator)
+    if not 0 <= operator.opcode_index < count:
+        yield from _index(operator.opcode_index, count, "operator code", "opcode_index", operator)
+    for name in ("inputs", "outputs", "intermediates"):
+        indices = getattr(operator, name)
+        if not known.issuperset(indices):
+            yield from _tensors(indices, graph, name, operator)
     if operator.options is not None:
         for name, index in called_subgraphs(operator.options):
             path = f"options.{name}"

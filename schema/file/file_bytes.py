@@ -21,6 +21,10 @@ Offsets = tuple[int, ...]
 
 _NO_OFFSETS: Offsets = (0,) * _MOST_SLOTS
 
+# More vtables, which only files made for that have, are not kept beyond their file, and what is
+# known of further ones not at all.
+_KEPT = 512
+
 _UINT16, _INT32, _UINT32 = struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<I")
 
 
@@ -38,6 +42,24 @@ class Corrupt(Exception):
         return "".join(reversed(self.steps)).removeprefix(".")
 
 
+class VTable:
+    """Where the fields of some tables are.
+
+    Args:
+        offsets: by slot; 0 for an absent field.
+        layouts: by class of a table, what `read_table` knows of it; None: nothing is kept.
+    """
+
+    __slots__ = ("layouts", "offsets")
+
+    def __init__(self, offsets: Offsets, layouts: dict[type, Any] | None) -> None:
+        self.offsets, self.layouts = offsets, layouts
+
+
+# By bytes, of all files: one converter writes the same ones again and again.
+_VTABLES: dict[bytes, VTable] = {}
+
+
 class File:
     """The bytes of a file with what has been read of it.
 
@@ -48,9 +70,7 @@ class File:
     def __init__(self, content: Array, budgets: Budgets = DEFAULT) -> None:
         self.content, self.data, self.size = content, content.data, content.size
         self.positions: dict[int, int] = {}
-        self.vtables: dict[int, Offsets] = {}
-        # By offsets and class of a table, what `read_table` knows of it.
-        self.layouts: dict[tuple[int, type], Any] = {}
+        self._vtables: dict[int, VTable] = {}
         self.unknown_operators: list[int] = []
         # The root is read twice, first for its version, and counts once.
         self._allowance = _UNFOLDED * self.size + _SLACK + _TABLE_BYTES
@@ -72,9 +92,9 @@ class File:
             raise Corrupt(f"offset {offset} leads out of the file ({self.size} bytes)", at)
         return at + offset
 
-    def table(self, position: int) -> Offsets:
-        """The field offsets of the table at `position`, 0 for absent ones; the table is about to be
-        read, and is counted."""
+    def table(self, position: int) -> VTable:
+        """Where the fields of the table at `position` are; the table is about to be read, and is
+        counted."""
         self._tables += 1
         self._allowance -= _TABLE_BYTES
         if self._allowance < 0:
@@ -85,20 +105,26 @@ class File:
             self.check_span(position, 4, 4)
         (back,) = _INT32.unpack_from(self.data, position)
         start = position - back
-        offsets = self.vtables.get(start)
-        if offsets is None:
-            offsets = self.vtables[start] = self._read_vtable(start, position)
-        return offsets
+        vtable = self._vtables.get(start)
+        if vtable is None:
+            vtable = self._vtables[start] = self._read_vtable(start, position)
+        return vtable
 
-    def _read_vtable(self, start: int, position: int) -> Offsets:
+    def _read_vtable(self, start: int, position: int) -> VTable:
         if not 0 <= start <= self.size - 4 or start % 2:
             raise Corrupt(f"vtable at {start}, outside the file or not aligned", position)
         (size,) = _UINT16.unpack_from(self.data, start)
         if size < 4 or size % 2 or start + size > self.size:
             raise Corrupt(f"vtable of {size} bytes", start)
-        count = min(size // 2 - 2, _MOST_SLOTS)
-        offsets = struct.unpack_from(f"<{count}H", self.data, start + 4)
-        return offsets + _NO_OFFSETS[count:]
+        stored = self.data[start + 4 : start + min(size, 4 + 2 * _MOST_SLOTS)].tobytes()
+        vtable = _VTABLES.get(stored)
+        if vtable is None:
+            count = len(stored) // 2
+            offsets = struct.unpack(f"<{count}H", stored) + _NO_OFFSETS[count:]
+            vtable = VTable(offsets, {} if len(self._vtables) < _KEPT else None)
+            if len(_VTABLES) < _KEPT:
+                _VTABLES[stored] = vtable
+        return vtable
 
     def vector(self, at: int, item_size: int, counted: int = 0) -> tuple[int, int]:
         """Position of the items and number of items of the vector that `at` leads to.
@@ -106,15 +132,16 @@ class File:
         Args:
             counted: what is counted for each item, which is about to be read.
         """
-        start = self.follow(at)
-        if start > self.size - 4 or start % 4:
+        start, last = self.follow(at), self.size - 4
+        if start > last or start % 4:
             self.check_span(start, 4, 4)
         length: int = _UINT32.unpack_from(self.data, start)[0]
-        if length * item_size > self.size - start - 4:
+        if length * item_size > last - start:
             raise Corrupt(f"vector of {length} items reaches past the end of the file", start)
-        self._allowance -= length * counted
-        if self._allowance < 0:
-            raise Corrupt(_UNFOLDS, start + 4)
+        if counted:
+            self._allowance -= length * counted
+            if self._allowance < 0:
+                raise Corrupt(_UNFOLDS, start + 4)
         return start + 4, length
 
     def check_tables(self) -> None:

@@ -104,10 +104,10 @@ def _read(content: Array, budgets: Budgets) -> Model:
 
 def _check_version(file: File, root: int) -> None:
     """Another version's tables would not mean what the declarations say, so this comes first."""
-    offsets = file.table(root)
+    offset = file.table(root).offsets[0]
     version = 0
-    if offsets[0]:
-        at = root + offsets[0]
+    if offset:
+        at = root + offset
         file.check_span(at, 4, 4)
         (version,) = struct.unpack_from("<I", file.data, at)
     if version != SCHEMA_VERSION:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from tflite_ort.schema.file.fields import (
@@ -21,42 +22,43 @@ from tflite_ort.schema.file.fields import (
     View,
 )
 from tflite_ort.schema.file.file_bytes import Corrupt, File, Offsets
-from tflite_ort.schema.file.tables import Array, Table, fields_of
+from tflite_ort.schema.file.tables import Table, fields_of
 
 T = TypeVar("T", bound=Table)
 
 
-# More kinds of tables, which only a file made for that has, are looked at one by one.
-_LAYOUTS_KEPT = 512
-
 _INT8, _UINT8 = struct.Struct("<b"), struct.Struct("<B")
 _INT32, _UINT64 = struct.Struct("<i"), struct.Struct("<Q")
 
-Read = Callable[[File, int, Offsets], Any]
-Put = Callable[[Any, Any], None]  # sets a field of a table that is being made
-Layout = tuple[list[tuple[Put, Any]], list[tuple[Put, Read, str]]]
+_SHORT = 9  # longer vectors, other than shapes and the like, are few
 
-# Of tables of other files too: one converter writes the same ones again and again.
-_LAYOUTS: dict[tuple[type[Table], Offsets], Layout] = {}
+# More classes that share a vtable, which only a file made for that has, are looked at one by one.
+_LAYOUTS_KEPT = 16
+
+Read = Callable[[File, int], Any]  # of what stands at a position
+# How to read a field of tables with these offsets, and how far from their position; None where
+# it is absent.
+Find = Callable[[Offsets], tuple[Read, int] | None]
+Put = Callable[[Any, Any], None]  # sets a field of a table that is being made
+Layout = tuple[list[tuple[Put, Any]], list[tuple[Put, Read, int, str]]]
 
 
 def read_table(file: File, position: int, cls: type[T]) -> T:
     """The table at `position`."""
-    offsets = file.table(position)
-    layout = file.layouts.get((id(offsets), cls))
+    vtable = file.table(position)
+    layouts = vtable.layouts
+    layout = None if layouts is None else layouts.get(cls)
     if layout is None:
-        layout = _LAYOUTS.get((cls, offsets)) or _layout(cls, offsets)
-        if len(_LAYOUTS) < _LAYOUTS_KEPT:
-            _LAYOUTS[cls, offsets] = layout
-        if len(file.layouts) < _LAYOUTS_KEPT:
-            file.layouts[id(offsets), cls] = layout  # `file.vtables` holds the offsets
+        layout = _layout(cls, vtable.offsets)
+        if layouts is not None and len(layouts) < _LAYOUTS_KEPT:
+            layouts[cls] = layout
     absent, present = layout
     made, name = object.__new__(cls), ""
     for put, value in absent:
         put(made, value)
     try:
-        for put, read, name in present:  # noqa: B007  # the error says it
-            put(made, read(file, position, offsets))
+        for put, read, offset, name in present:  # noqa: B007  # the error says it
+            put(made, read(file, position + offset))
     except Corrupt as corrupt:
         corrupt.steps.append(f".{name}")
         raise
@@ -68,47 +70,44 @@ def _layout(cls: type[Table], offsets: Offsets) -> Layout:
     """Of tables with these offsets the values of fields that are absent, and how to read the
     others."""
     absent: list[tuple[Put, Any]] = []
-    present: list[tuple[Put, Read, str]] = []
-    for put, (name, field, read) in zip(cls._setters, _plan(cls), strict=True):
-        if type(field) is OperatorCodeNumber or any(offsets[slot] for slot in _slots(field)):
-            present.append((put, read, name))
-        else:
+    present: list[tuple[Put, Read, int, str]] = []
+    for put, (name, field, find) in zip(cls._setters, _plan(cls), strict=True):
+        found = find(offsets)
+        if found is None:
             absent.append((put, field.default))
+        else:
+            present.append((put, *found, name))
     return absent, present
 
 
-def _slots(field: Any) -> Sequence[int]:
-    """Where a field is looked for; one that is nowhere has its default."""
-    if isinstance(field, OneOf):
-        return [slot - 1 for slot, _ in field.choices]  # of the numbers of members
-    if isinstance(field, View) and field.outside:
-        return field.slot, field.outside[0]
-    return () if isinstance(field, Local) else (field.slot,)
+_plans: dict[type[Table], tuple[tuple[str, Any, Find], ...]] = {}
 
 
-_plans: dict[type[Table], tuple[tuple[str, Any, Read], ...]] = {}
-
-
-def _plan(cls: type[Table]) -> tuple[tuple[str, Any, Read], ...]:
-    """Each field and how to read it, in the order of the dataclass; made on first use."""
+def _plan(cls: type[Table]) -> tuple[tuple[str, Any, Find], ...]:
+    """Each field and how to find it, in the order of the dataclass; made on first use."""
     plan = _plans.get(cls)
     if plan is None:
-        plan = tuple((name, f, _READERS[type(f)](f)) for name, f in fields_of(cls).items())
+        plan = tuple((name, f, _FINDERS[type(f)](f)) for name, f in fields_of(cls).items())
         _plans[cls] = plan
     return plan
 
 
+def _in_slot(reader: Callable[[Any], Read]) -> Callable[[Any], Find]:
+    """How to find fields that are in one slot."""
+
+    def finder(field: Any) -> Find:
+        slot, read = field.slot, reader(field)
+        return lambda offsets: (read, offsets[slot]) if offsets[slot] else None
+
+    return finder
+
+
 def _scalar(field: Scalar) -> Read:
-    slot, default, size = field.slot, field.default, field.number.size
+    size, enum = field.number.size, field.enum
     unpack = struct.Struct(f"<{field.number.code}").unpack_from
-    enum = field.enum
     members = {int(member): member for member in enum} if enum else {}
 
-    def read(file: File, position: int, offsets: Offsets) -> Any:
-        offset = offsets[slot]
-        if not offset:
-            return default
-        at = position + offset
+    def read(file: File, at: int) -> Any:
         if at + size > file.size or at % size:
             file.check_span(at, size, size)
         (value,) = unpack(file.data, at)
@@ -122,22 +121,18 @@ def _scalar(field: Scalar) -> Read:
     return read
 
 
-def _operator_code(field: OperatorCodeNumber) -> Read:
-    wide_slot, narrow_slot = field.slot, field.narrow_slot
+def _operator_code(field: OperatorCodeNumber) -> Find:
     members = {int(member): member for member in field.enum}
 
-    def read(file: File, position: int, offsets: Offsets) -> Any:
-        code = max(
-            _number(file, position, offsets[wide_slot], _INT32),
-            _number(file, position, offsets[narrow_slot], _INT8),
-        )
+    def read(wide: int, narrow: int, file: File, position: int) -> Any:
+        code = max(_number(file, position, wide, _INT32), _number(file, position, narrow, _INT8))
         if code < 0:
             raise Corrupt(f"operator code {code}", position)
         if code not in members:
             file.unknown_operators.append(code)
         return members.get(code, field.default)
 
-    return read
+    return lambda offsets: (partial(read, offsets[field.slot], offsets[field.narrow_slot]), 0)
 
 
 def _number(file: File, position: int, offset: int, form: struct.Struct) -> int:
@@ -146,16 +141,6 @@ def _number(file: File, position: int, offset: int, form: struct.Struct) -> int:
     file.check_span(position + offset, form.size, form.size)
     number: int = form.unpack_from(file.data, position + offset)[0]
     return number
-
-
-def _string(field: String) -> Read:
-    slot, default = field.slot, field.default
-
-    def read(file: File, position: int, offsets: Offsets) -> Any:
-        offset = offsets[slot]
-        return _text(file, position + offset) if offset else default
-
-    return read
 
 
 def _text(file: File, at: int) -> str:
@@ -169,29 +154,21 @@ def _text(file: File, at: int) -> str:
         raise Corrupt(f"string is not UTF-8 ({error.reason})", start + error.start) from None
 
 
-def _strings(field: Strings) -> Read:
-    slot, default = field.slot, field.default
-
-    def read(file: File, position: int, offsets: Offsets) -> Any:
-        offset = offsets[slot]
-        if not offset:
-            return default
-        start, length = file.vector(position + offset, 4, 8)
-        return tuple(_text(file, at) for at in range(start, start + 4 * length, 4))
-
-    return read
+def _texts(file: File, at: int) -> tuple[str, ...]:
+    start, length = file.vector(at, 4, 8)
+    return tuple(_text(file, item) for item in range(start, start + 4 * length, 4))
 
 
 def _vector(field: Vector) -> Read:
-    slot, default, size, code = field.slot, field.default, field.number.size, field.number.code
-    convert = _converter(field)
+    size, code, convert = field.number.size, field.number.code, _converter(field)
+    short = [struct.Struct(f"<{length}{code}").unpack_from for length in range(_SHORT)]
 
-    def read(file: File, position: int, offsets: Offsets) -> Any:
-        offset = offsets[slot]
-        if not offset:
-            return default
-        start, length = file.vector(position + offset, size, 2 * size)
-        numbers = struct.unpack_from(f"<{length}{code}", file.data, start)
+    def read(file: File, at: int) -> Any:
+        start, length = file.vector(at, size, 2 * size)
+        if length < _SHORT:
+            numbers = short[length](file.data, start)
+        else:
+            numbers = struct.unpack_from(f"<{length}{code}", file.data, start)
         return convert(numbers, start) if convert else numbers
 
     return read
@@ -219,59 +196,56 @@ def _converter(field: Vector) -> Callable[[tuple[Any, ...], int], tuple[Any, ...
     return convert
 
 
-def _view(field: View) -> Read:
-    slot, dtype, outside = field.slot, field.number.dtype, field.outside
+def _view(field: View) -> Find:
+    slot, outside, blank = field.slot, field.outside, field.blank
+    dtype = field.number.dtype
+    size = dtype.itemsize
 
-    def read(file: File, position: int, offsets: Offsets) -> Any:
-        array = None
-        if offsets[slot]:
-            start, length = file.vector(position + offsets[slot], dtype.itemsize)
-            array = file.content[start : start + length * dtype.itemsize].view(dtype)
-            if length:
-                return array
+    def read(file: File, at: int) -> Any:
+        start, length = file.vector(at, size)
+        if blank and not length:
+            return None
+        return file.content[start : start + length * size].view(dtype)
+
+    def find(offsets: Offsets) -> tuple[Read, int] | None:
         if outside and offsets[outside[0]]:  # else the position is 0
-            array = _outside(file, position, offsets, outside, array)
-        return None if field.blank else array
+            start, length = (offsets[each] for each in outside)
+            return partial(_outside, read, offsets[slot], start, length), 0
+        return (read, offsets[slot]) if offsets[slot] else None
 
-    return read
+    return find
 
 
-def _outside(
-    file: File, position: int, offsets: Offsets, slots: tuple[int, int], inline: Array | None
-) -> Array | None:
-    """Bytes that stand after the FlatBuffer; positions 0 and 1 mean there are none."""
-    start, size = (_number(file, position, offsets[slot], _UINT64) for slot in slots)
-    if start <= 1:
-        return inline
-    if start + size > file.size:
+def _outside(read: Read, inline: int, start: int, length: int, file: File, position: int) -> Any:
+    """Bytes that stand after the FlatBuffer, unless there are some within; positions 0 and 1 mean
+    there are none."""
+    array = read(file, position + inline) if inline else None
+    if array is not None and array.size:
+        return array
+    at, size = _number(file, position, start, _UINT64), _number(file, position, length, _UINT64)
+    if at <= 1:
+        return array
+    if at + size > file.size:
         raise Corrupt(
-            f"{size} bytes at {start} reach past the end of the file ({file.size})", position
+            f"{size} bytes at {at} reach past the end of the file ({file.size})", position
         )
-    return file.content[start : start + size]
+    return file.content[at : at + size]
 
 
 def _child(field: Child) -> Read:
-    slot, cls = field.slot, field.table
-
-    def read(file: File, position: int, offsets: Offsets) -> Any:
-        offset = offsets[slot]
-        return read_table(file, file.follow(position + offset), cls) if offset else None
-
-    return read
+    cls = field.table
+    return lambda file, at: read_table(file, file.follow(at), cls)
 
 
 def _children(field: Children) -> Read:
-    slot, cls = field.slot, field.table
+    cls = field.table
 
-    def read(file: File, position: int, offsets: Offsets) -> Any:
-        offset = offsets[slot]
-        if not offset:
-            return field.default
-        start, length = file.vector(position + offset, 4, 8)
+    def read(file: File, at: int) -> Any:
+        start, length = file.vector(at, 4, 8)
         tables: list[Table] = []
         try:
-            for at in range(start, start + 4 * length, 4):
-                tables.append(read_table(file, file.follow(at), cls))
+            for item in range(start, start + 4 * length, 4):
+                tables.append(read_table(file, file.follow(item), cls))
         except Corrupt as corrupt:
             corrupt.steps.append(f"[{len(tables)}]")
             raise
@@ -280,39 +254,47 @@ def _children(field: Children) -> Read:
     return read
 
 
-def _one_of(field: OneOf) -> Read:
-    def read(file: File, position: int, offsets: Offsets) -> Any:
-        for slot, union in field.choices:
-            if offsets[slot - 1]:
-                value = _member(file, position, offsets, slot, union)
-                if value is not None:
-                    return value
+def _one_of(field: OneOf) -> Find:
+    def find(offsets: Offsets) -> tuple[Read, int] | None:
+        choices = [
+            (offsets[slot - 1], offsets[slot], union)  # the number of the member stands before it
+            for slot, union in field.choices
+            if offsets[slot - 1]
+        ]
+        return (partial(_first_member, choices), 0) if choices else None
+
+    return find
+
+
+def _first_member(choices: Sequence[tuple[int, int, Union]], file: File, position: int) -> Any:
+    for number, value, union in choices:
+        member = _member(file, position, number, value, union)
+        if member is not None:
+            return member
+    return None
+
+
+def _member(file: File, position: int, number: int, value: int, union: Union) -> Any:
+    index = _number(file, position, number, _UINT8)
+    if not index:
         return None
-
-    return read
-
-
-def _member(file: File, position: int, offsets: Offsets, slot: int, union: Union) -> Any:
-    number = _number(file, position, offsets[slot - 1], _UINT8)
-    if not number:
-        return None
-    if number > len(union.members):
-        raise Corrupt(f"{union.name} has no member {number}", position + offsets[slot - 1])
-    member = union.members[number - 1]
-    if not offsets[slot]:
+    if index > len(union.members):
+        raise Corrupt(f"{union.name} has no member {index}", position + number)
+    member = union.members[index - 1]
+    if not value:
         raise Corrupt(f"{union.name} names {member.__name__} and has no value", position)
-    return read_table(file, file.follow(position + offsets[slot]), member)
+    return read_table(file, file.follow(position + value), member)
 
 
-_READERS: dict[type[Field], Callable[[Any], Read]] = {
-    Scalar: _scalar,
+_FINDERS: dict[type[Field], Callable[[Any], Find]] = {
+    Scalar: _in_slot(_scalar),
     OperatorCodeNumber: _operator_code,
-    String: _string,
-    Strings: _strings,
-    Vector: _vector,
+    String: _in_slot(lambda field: _text),
+    Strings: _in_slot(lambda field: _texts),
+    Vector: _in_slot(_vector),
     View: _view,
-    Child: _child,
-    Children: _children,
+    Child: _in_slot(_child),
+    Children: _in_slot(_children),
     OneOf: _one_of,
-    Local: lambda field: lambda file, position, offsets: field.default,
+    Local: lambda field: lambda offsets: None,
 }

@@ -90,7 +90,7 @@ class Bytes:
         return self.table(pick) - int(back)
 
     def field(self, pick: Pick, slot: int) -> int:
-        return self.table(pick) + self.file.table(self.table(pick))[slot]
+        return self.table(pick) + self.file.table(self.table(pick)).offsets[slot]
 
     def target(self, pick: Pick, slot: int) -> int:
         """Where the offset in a field leads to."""
