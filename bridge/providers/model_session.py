@@ -58,9 +58,10 @@ def model_session(
     fed = read_in_place(model.graph) if in_place else {}
     weights = _handed_over(model.graph, fed)
     handed_over = dict.fromkeys(weights, _HANDED_OVER)
-    operators = frozenset(node.op_type for node in model.graph.all_nodes())
+    kinds = [node.op_type for node in model.graph.all_nodes()]
+    operators, alone = frozenset(kinds), len(kinds) == 1 and bool(model.graph.inputs)
     content = serialized(model, external=handed_over, fed=fed)
-    graph = SessionGraph(content, weights, fed, operators)
+    graph = SessionGraph(content, weights, fed, operators, alone)
     special = config is not None or profile is not None or save is not None or not optimized
     draws = any(name.startswith(_RANDOM) for name in operators)  # its session has a generator
     if may_share(provider, num_threads, fed) and not (special or draws):

@@ -82,6 +82,8 @@ _FURTHER: Mapping[str, frozenset[str]] = {
 }
 # Further optimisers change graphs with these alone.
 _LOOKED_FOR = frozenset[str]().union(*_FURTHER.values(), {"Transpose"})
+# Single nodes of these become others, such as those of another layout.
+_CHANGED_ALONE = _LAYERS | _QUANTIZED | (_ATTENTION - _PRODUCTS)
 
 
 @lru_cache(maxsize=256)
@@ -91,6 +93,12 @@ def left_out(operators: frozenset[str]) -> frozenset[str]:
     return frozenset(
         name for table in tables for name, wanted in table.items() if not wanted & operators
     )
+
+
+def keep_alone(operators: Collection[str]) -> bool:
+    """Whether all leave a graph as it is that has one node, of one of these operators, which reads
+    what the graph is given: there is nothing to join it with."""
+    return _CHANGED_ALONE.isdisjoint(operators)
 
 
 def needs_more(operators: Collection[str]) -> bool:

@@ -144,12 +144,14 @@ class SessionGraph:
         weights: by name, the initializers that are handed over beside it.
         in_place: by name, the inputs of the graph that are always these weights.
         operators: of the graph and of its bodies.
+        alone: there is one node, which reads what the graph is given.
     """
 
     content: bytes
     weights: Mapping[str, Weights]
     in_place: Mapping[str, Array]
     operators: frozenset[str]
+    alone: bool = False
 
 
 class Session:
@@ -197,12 +199,14 @@ class Session:
         else:
             self._records, weights = not self._plain, graph.weights
             entries = {**(config or {}), **({_RECORD_ASSIGNMENT: "1"} if self._records else {})}
-            basic = optimized and self._plain and not optimizers.needs_more(graph.operators)
+            plain = optimized and self._plain
+            kept = plain and graph.alone and optimizers.keep_alone(graph.operators)
             settings = settings_of(
                 *(num_threads, tuple(entries.items()), profile),
-                optimized=optimized,
+                finished=kept or not optimized,
+                packed=optimized,
                 small=small,
-                basic=basic,
+                basic=plain and not optimizers.needs_more(graph.operators),
             )
         self.in_place = graph.in_place
         self.weights = weights  # they must outlive the session, which may read them in place
@@ -242,7 +246,7 @@ class Session:
                 list(self.weights), [weights.value for weights in self.weights.values()]
             )
         try:
-            session = self._native(graph, options, provider, settings.num_threads)
+            session = self._native(graph, options, provider, settings)
         except ORT_ERRORS as error:
             if saved is not None:
                 return self._made(graph, provider, settings, None)
@@ -256,12 +260,13 @@ class Session:
         graph: SessionGraph | StoredGraph,
         options: onnxruntime.SessionOptions,
         provider: Provider,
-        num_threads: int,
+        settings: Settings,
     ) -> Any:
         if isinstance(graph, StoredGraph):
             content, idle = graph.content or graph.path, _NO_NAMES
         else:
-            content, idle = graph.content, optimizers.left_out(graph.operators)
+            content = graph.content
+            idle = _NO_NAMES if settings.finished else optimizers.left_out(graph.operators)
         if self._plain:
             texts = provider.options
             if texts:
@@ -270,7 +275,7 @@ class Session:
         return onnxruntime.InferenceSession(
             content,
             options,
-            providers=chosen(provider, options, num_threads),
+            providers=chosen(provider, options, settings.num_threads),
             enable_fallback=0,  # it would print a message and run on the CPU
         )
 

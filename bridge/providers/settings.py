@@ -92,7 +92,8 @@ def settings_of(
     config: tuple[tuple[str, str], ...],
     profile: str | None,
     *,
-    optimized: bool,
+    finished: bool,
+    packed: bool,
     small: bool,
     basic: bool,
 ) -> Settings:
@@ -103,7 +104,7 @@ def settings_of(
         others: see `Session` and `Settings`.
     """
     entries = {**CONFIG, **dict(config)}
-    return Settings(num_threads, entries, profile, not optimized, optimized, not small, basic)
+    return Settings(num_threads, entries, profile, finished, packed, not small, basic)
 
 
 @lru_cache(maxsize=32)

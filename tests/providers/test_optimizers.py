@@ -7,7 +7,7 @@ import pytest
 
 from tests.models import model_path
 from tests.one_op import Node, T, graph_model
-from tests.optimised import optimised_nodes
+from tests.optimised import optimised_graphs, optimised_nodes
 from tflite_ort.providers import optimizers
 from tflite_ort.schema import AddOptions, BatchMatMulOptions, Op
 
@@ -25,12 +25,24 @@ NETWORKS = (
     "tflite-support__movie_review.tflite",
     "tflm__dtln_noise_suppression.tflite",
 )
+# Of one node each.
+ALONE = (
+    "litert__add_with_const_input.tflite",
+    "litert__argmax.tflite",
+    "litert__qwen_fc_blockwise_quantized.tflite",
+    "litert__simple_mirror_pad_reflect_op.tflite",
+    "litert__single_softmax_min_minus_5_max_plus_5.tflite",
+    "tflite2onnx__prelu.float32.tflite",
+    "tflite2onnx__transpose.float32.tflite",
+    "tflm__strided_slice5.tflite",
+)
 
 
 def every_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave none out from now on."""
     monkeypatch.setattr(optimizers, "left_out", lambda operators: frozenset())
     monkeypatch.setattr(optimizers, "needs_more", lambda operators: True)
+    monkeypatch.setattr(optimizers, "keep_alone", lambda operators: False)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -85,3 +97,25 @@ def test_what_looks_for_an_operator_stays_where_it_is() -> None:
     )
     for operator in ("Conv", "MatMul", "DequantizeLinear", "Transpose", "Gemm", "Softmax"):
         assert optimizers.needs_more({operator, "Add"})
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_one_node_is_left_as_it_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = model_path(name)
+    with monkeypatch.context() as patched:
+        patched.setattr(optimizers, "left_out", refused)  # nobody asks which are left out
+        (graph,) = optimised_graphs(path)
+    every_one(monkeypatch)
+    (other,) = optimised_graphs(path)
+    assert graph.graph.node == other.graph.node
+    assert len(graph.graph.node) == 1
+
+
+def refused(operators: frozenset[str]) -> frozenset[str]:
+    raise AssertionError(operators)
+
+
+def test_a_layer_is_optimised_also_if_it_is_alone() -> None:
+    for operator in ("Conv", "QLinearConv", "MaxPool", "DequantizeLinear", "Attention"):
+        assert not optimizers.keep_alone({operator})
+    assert optimizers.keep_alone({"Softmax"})
