@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -59,9 +60,10 @@ def by_cost(lowerings: Sequence[Lowering], weights: str) -> list[Lowering]:
 
 def cost_of(lowering: Lowering, costs: Mapping[str, float]) -> float:
     """Microseconds by the model; infinite for work that it has no cost of."""
-    if not lowering.work.keys() <= costs.keys():
-        return float("inf")
-    return sum([costs[what] * amount for what, amount in lowering.work.items()])
+    try:
+        return sum([costs[what] * amount for what, amount in lowering.work.items()])
+    except KeyError:
+        return math.inf
 
 
 @cache

@@ -45,6 +45,14 @@ _MOST_MADE, _MOST_READ = 16, 8
 _MOST_CHANNELS = 512
 _MOST_WEIGHTS = 2**20
 
+# What QLinearConv does; the last two where it collects runs.
+_WORK = (
+    *("Conv", "Conv cells", "Conv rests", "Conv results", "Conv blocks", "Conv products"),
+    *("Conv products by 48", "Conv weights", "Conv runs", "Conv bytes"),
+)
+_NOT_RAGGED = frozenset({"Conv", "Conv rests", "Conv results", "Conv blocks", "Conv weights"})
+_RAGGED_WORK = tuple(name if name in _NOT_RAGGED else f"{name} ragged" for name in _WORK)
+
 
 @record
 class Layer:
@@ -207,25 +215,18 @@ def integer_work(cells: int, runs: int, length: int, outputs: int) -> dict[str, 
         length: bytes of a run. It has another kernel for runs that are no multiple of 4 bytes.
         outputs: channels of a cell.
     """
-    kind = "" if length % 4 == 0 or runs == 1 else " ragged"
-    depth = -(-runs * length // 4) * 4
-    work = {
-        "Conv": 1,
-        f"Conv cells{kind}": cells,
-        "Conv rests": cells * (outputs % 16 != 0),
-        "Conv results": cells * outputs,
-        "Conv blocks": cells * _rounded_up(outputs, 64),
-        f"Conv products{kind}": cells * depth * _rounded_up(outputs, 16),
-        f"Conv products by 48{kind}": cells * depth * _rounded_up(outputs, 48),
-        "Conv weights": outputs * depth,
-    }
-    if runs > 1:
-        work |= {f"Conv runs{kind}": cells * runs, f"Conv bytes{kind}": cells * runs * length}
-    return {key: float(amount) for key, amount in work.items()}
-
-
-def _rounded_up(number: int, step: int) -> int:
-    return -(-number // step) * step
+    depth, count = -(-runs * length // 4) * 4, float(cells)
+    products = count * depth
+    amounts = (
+        *(1.0, count, count * (outputs % 16 != 0), count * outputs),
+        count * (-(-outputs // 64) * 64),
+        products * (-(-outputs // 16) * 16),
+        products * (-(-outputs // 48) * 48),
+        float(outputs * depth),
+        *((count * runs, count * runs * length) if runs > 1 else ()),
+    )
+    names = _WORK if length % 4 == 0 or runs == 1 else _RAGGED_WORK
+    return dict(zip(names, amounts, strict=False))  # one run is not collected
 
 
 def depthwise_work(cells: int, kernel: int, channels: int) -> dict[str, float]:
