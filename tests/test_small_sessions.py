@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 from unittest.mock import patch
 
@@ -9,13 +10,16 @@ import onnxruntime
 import pytest
 
 from benchmarks.invoke_overhead import one_add
+from tests.one_op import Node, T, graph_model
+from tests.patterns.test_cached_attention import Layer
 from tflite_ort import Interpreter
 from tflite_ort.providers.settings import Settings
 from tflite_ort.providers.trials import exact_weight_type
+from tflite_ort.schema import Op
 
 
-@pytest.mark.parametrize(("elements", "reused"), [(1 << 12, False), (1 << 20, True)])
-def test_memory_is_used_again_where_there_is_much(elements: int, reused: bool) -> None:
+def reuses(model: bytes) -> list[bool]:
+    """Whether the sessions of a model use memory again."""
     exact_weight_type()  # tried once a process, in a session of its own
     made: list[Any] = []
     plain = onnxruntime.SessionOptions
@@ -28,5 +32,27 @@ def test_memory_is_used_again_where_there_is_much(elements: int, reused: bool) -
         patch.object(onnxruntime, "SessionOptions", noted),
         patch.object(Settings, "shared_options", Settings.options),
     ):
-        Interpreter(model_content=one_add((1, elements)), cache=False).allocate_tensors()
-    assert [options.enable_mem_reuse for options in made] == [reused]
+        Interpreter(model_content=model, cache=False).allocate_tensors()
+    return [options.enable_mem_reuse for options in made]
+
+
+def negated(elements: int, ops: int) -> bytes:
+    """A chain of NEG."""
+    names = [f"x{number}" for number in range(ops + 1)]
+    nodes = [Node(Op.NEG, [a], [b]) for a, b in itertools.pairwise(names)]
+    return graph_model({name: T((elements,)) for name in names}, nodes, names[-1:])
+
+
+@pytest.mark.parametrize(("elements", "reused"), [(1 << 12, False), (1 << 20, True)])
+def test_memory_is_used_again_where_there_is_much(elements: int, reused: bool) -> None:
+    assert reuses(negated(elements, 2)) == [reused]
+
+
+@pytest.mark.parametrize(("tokens", "reused"), [(2048, False), (16384, True)])
+def test_what_is_cut_out_of_caches_is_counted(tokens: int, reused: bool) -> None:
+    """Two caches of two heads of 32 numbers."""
+    assert reuses(Layer(tokens=tokens).content()) == [reused]
+
+
+def test_what_leaves_a_session_is_not_in_its_memory() -> None:
+    assert reuses(one_add((1, 1 << 20))) == [False]

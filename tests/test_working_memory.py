@@ -202,7 +202,9 @@ def test_the_first_run_of_a_session_alone_gives_memory_back(
         original(self, bound, options)
 
     monkeypatch.setattr(PlainSession, "run_with_iobinding", noted)
-    model = one_op_model(Op.CAST, [T((1 << 18,))], [T((1 << 18,), INT32)], CastOptions())
+    size = (1 << 20,)
+    steps = [Node(Op.NEG, ["x"], ["y"]), Node(Op.NEG, ["y"], ["z"])]
+    model = model_of(Sub({name: T(size) for name in "xyz"}, steps, ["x"], ["z"]))
     both = [Interpreter(model_content=model) for _ in range(2)]  # which share a session
     for interpreter in both:
         interpreter.allocate_tensors()
