@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.token_heads import join_turned_heads
+from tflite_ort.opmap.graph.token_rows import as_numbers, write_rows
 from tflite_ort.opmap.graph.windows import take_window
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.partition import Partition
@@ -64,6 +66,7 @@ def take_wholes(part: Partition, graph: ir.Graph, variables: Mapping[int, Any]) 
     if part.places or any(tensor.dynamic for tensor in (*part.inputs, *results)):
         return found
     found.windows.update(_windows(part.inputs, results, graph, variables))
+    _take_token(found, part.inputs, results, graph, variables)
     reads = graph.read_counts()
     reads.update(id(value) for value in graph.outputs)
     nodes = {id(node.inputs[0]): node for node in graph.nodes if node.op_type == "Reshape"}
@@ -84,6 +87,27 @@ def take_wholes(part: Partition, graph: ir.Graph, variables: Mapping[int, Any]) 
                 found.outputs[tensor.index] = whole
     graph.drop_unread()
     return found
+
+
+def _take_token(
+    found: Wholes,
+    inputs: Sequence[TensorView],
+    results: Sequence[TensorView],
+    graph: ir.Graph,
+    variables: Mapping[int, Any],
+) -> None:
+    """Let a decoder have its position and its caches in the shapes that its nodes want."""
+    join_turned_heads(graph)
+    sources, targets = (
+        [place for place, tensor in enumerate(tensors) if tensor.index not in variables]
+        for tensors in (inputs, results)
+    )
+    for source, target, shape in write_rows(graph, sources, targets):
+        found.inputs[inputs[source].index] = Whole(shape, 0)
+        found.outputs[results[target].index] = Whole(shape, 0)
+    for source in as_numbers(graph, sources):
+        found.inputs[inputs[source].index] = Whole((), 0)
+    graph.nodes = ir.leading_to(graph.outputs, graph.nodes)
 
 
 def _windows(

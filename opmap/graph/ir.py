@@ -291,3 +291,15 @@ def nested(nodes: Iterable[Node]) -> list[Node]:
         for body in node.bodies:
             found += nested(body.nodes)
     return found
+
+
+def leading_to(results: Iterable[Value], nodes: Sequence[Node]) -> list[Node]:
+    """Of `nodes`, those that lead to `results`."""
+    wanted, used = set(map(id, results)), list[Node]()
+    for node in reversed(nodes):
+        if not wanted.isdisjoint(map(id, node.outputs)):
+            used.append(node)
+            wanted.update(map(id, node.inputs))
+            for body in node.bodies:
+                wanted |= body.read_ids()
+    return used[::-1]

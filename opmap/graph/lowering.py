@@ -258,7 +258,7 @@ def _output(g: Graph, tensor: TensorView, name: str, dimensions: dict[int, str])
 def _model(
     g: Graph, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], name: str
 ) -> ir.Model:
-    nodes = _used(g.nodes, outputs)
+    nodes = ir.leading_to(outputs, g.nodes)
     graph = ir.Graph(inputs, outputs, nodes, name=name)
     found = {node.op_type for node in nodes}
     if g.target.block and "Conv" in found:
@@ -284,15 +284,3 @@ def _model(
         ir_version=IR_VERSIONS[opset],
         producer_name="tflite-ort",
     )
-
-
-def _used(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir.Node]:
-    """The nodes that lead to `results`."""
-    wanted, used = set(map(id, results)), list[ir.Node]()
-    for node in reversed(nodes):
-        if not wanted.isdisjoint(map(id, node.outputs)):
-            used.append(node)
-            wanted.update(map(id, node.inputs))
-            for body in node.bodies:
-                wanted |= body.read_ids()
-    return used[::-1]

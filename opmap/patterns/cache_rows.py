@@ -16,6 +16,7 @@ from functools import partial
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.graph.rows import RESHAPES
@@ -97,12 +98,15 @@ class _Place:
         position: where they begin along `axis`.
         start: where they begin along each axis, 0 along `axis`.
         room: how far `axis` lets them begin.
+        count: the position is below this number, and at least minus this number; None where it may
+            be any.
     """
 
     position: _Position
     axis: int
     start: Sequence[int]
     room: int
+    count: int | None
 
     @classmethod
     def of(cls, op: View, producers: Producers) -> _Place | None:
@@ -125,7 +129,9 @@ class _Place:
         (axis,) = moving
         position = parts[axis]
         assert isinstance(position, _Position)
-        return cls(position, axis, start, rooms[axis])
+        alone = position.number is None
+        count = rows_of_table(position.source, producers) if alone else None
+        return cls(position, axis, start, rooms[axis], count)
 
     def _is_of_rows(self, operand: TensorView, update: TensorView) -> bool:
         """Whether `axis` is the only one that is not written whole, of a batch of one."""
@@ -137,8 +143,7 @@ class _Place:
         """TensorScatter of rows of one batch, or ScatterND of whole slices. Layers that write at
         equal places have equal nodes before that, of which ONNX Runtime keeps one."""
         operand, update = op["operand"], op["update"]
-        bounds = (g.constant(bound, np.int32) for bound in (0, self.room))
-        position = g.cast(g.op("Clip", self.position.read(g), *bounds), ir.DataType.INT64)
+        position = self._clipped(g)
         if self._is_of_rows(operand, update):
             inputs = g.read(operand), g.read(update), position
             g.write(op.output, g.op("TensorScatter", *inputs, axis=self.axis))
@@ -152,6 +157,21 @@ class _Place:
         places = g.op("Add", g.constants.once(grid.astype(np.int64), f"places_{name}"), places)
         value = g.op("ScatterND", g.read(operand), places, g.read(update))
         g.write(op.output, value)
+
+    def _clipped(self, g: Graph) -> ir.Value:
+        """Where rows begin along `axis`, int64 [1]."""
+        if self.count is None:
+            bounds = (g.constant(bound, np.int32) for bound in (0, self.room))
+            return g.cast(g.op("Clip", self.position.read(g), *bounds), ir.DataType.INT64)
+        places = positions_within(self.count).clip(0, self.room)
+        table = g.constants.once(places, f"places_{self.count}_{self.room}")
+        return g.op("Gather", table, self.position.read(g))
+
+
+def positions_within(count: int) -> npt.NDArray[np.int64]:
+    """The positions from -`count` to `count` - 1, each where Gather looks it up: negative ones at
+    the end."""
+    return np.roll(np.arange(-count, count), count)
 
 
 def _listed(start: TensorView, producers: Producers) -> Sequence[_Position | int] | None:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.opmap.patterns.cache_rows import before_reshapes, rows_of_table
+from tflite_ort.opmap.patterns.cache_rows import before_reshapes, positions_within, rows_of_table
 from tflite_ort.opmap.patterns.matching import Producers
 from tflite_ort.opmap.patterns.pattern import View, shaped
 from tflite_ort.records import record
@@ -73,7 +73,7 @@ class TokenAngles:
 
     def _table(self, function: Any) -> Floats:
         assert self.factors.data is not None
-        positions = np.roll(np.arange(-self.count, self.count), self.count).astype(np.float32)
+        positions = positions_within(self.count).astype(np.float32)
         angles = positions[:, np.newaxis] * self.factors.data.reshape(-1)
         found: Floats = function(angles.astype(np.float64)).astype(np.float32)
         return found

@@ -133,20 +133,24 @@ def looked_up(indices: int, *, last: int = TOKENS - 1, turned: bool = False) -> 
 
 
 def look_up(
-    indices: int, *, last: int = TOKENS - 1, turned: bool = False
+    indices: int, *, last: int | None = None, turned: bool = False, table: Array | None = None
 ) -> tuple[dict[str, T], list[Operator]]:
     """Rows of a table by indices, those below 0 from its end, as JAX's take makes them.
 
     Args:
         turned: the rows get another shape before the others are filled.
+        table: of rows [1, ...].
     """
-    wanted = (1, indices, 6) if turned else (indices, 1, 6)
-    table = np.random.default_rng(SEED).normal(0, 1, (TOKENS, 1, 6)).astype(np.float32)
+    if table is None:
+        table = np.random.default_rng(SEED).normal(0, 1, (TOKENS, 1, 6)).astype(np.float32)
+    count, _, width = table.shape
+    wanted = (1, indices, width) if turned else (indices, 1, width)
+    last = count - 1 if last is None else last
     tensors = {
         "x": T((indices,), INT32),
         "table": T.constant(table),
         "zero": T.constant(np.int32([0])),
-        "count": T.constant(np.int32([TOKENS])),
+        "count": T.constant(np.int32([count])),
         "first": T.constant(np.int32([[0]])),
         "last": T.constant(np.int32([[last]])),
         "axis": T.constant(np.int32([1])),
@@ -159,7 +163,7 @@ def look_up(
         "index": T((indices, 1), INT32),
         **{name: T((indices, 1), BOOL) for name in ("above", "below", "both")},
         "inside": T((*wanted[:2], 1), BOOL),
-        "gathered": T((indices, 1, 6)),
+        "gathered": T((indices, 1, width)),
         **{name: T(wanted) for name in ("rows", "result")},
     }
     operators = [
