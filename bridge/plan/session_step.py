@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.boundary_names import shorten_boundary
 from tflite_ort.plan.bound_step import bound_run
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.context import PlanContext
@@ -74,6 +75,7 @@ def session_step(
     else:
         if provider == ON_CPU:
             wholes = take_wholes(part, lowered.model.graph, memory.variables)
+            shorten_boundary(lowered.model.graph)
             if threads != 1 and not saves_time(part.operators):
                 threads = 1
         session = _session(lowered.model, provider, context, threads, small)
