@@ -5,21 +5,21 @@ Where such a tensor crosses a session on the CPU, it needs no node:
 - a Reshape of an input or an output is another shape of the array that is bound,
 - a streaming layer joins the cells that it has kept and new ones, and keeps the last ones of them:
   Concat, then Slice. The session gives the joined tensor, of which the variable is then a view,
-- a layer that keeps a window of steps has them as rows, see `opmap.graph.windows`.
+- a layer that keeps a window of steps has them as rows, see `opmap.graph.windows`,
+- a decoder has its caches and its position as its nodes want them, see `opmap.graph.token_rows`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.token_heads import join_turned_heads
-from tflite_ort.opmap.graph.token_rows import as_numbers, write_rows
 from tflite_ort.opmap.graph.windows import take_window
+from tflite_ort.optional import late
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.partition import Partition
 from tflite_ort.records import field, record, replace
@@ -27,8 +27,16 @@ from tflite_ort.schema import Op, OperatorView, TensorView
 from tflite_ort.schema.values.sizes import is_known, known_product
 from tflite_ort.state import Whole, Window
 
+if TYPE_CHECKING:
+    from tflite_ort.opmap.graph import token_heads, token_rows
+else:
+    token_heads = late("tflite_ort.opmap.graph.token_heads")
+    token_rows = late("tflite_ort.opmap.graph.token_rows")
+
 # Those of which one Slice is made, of what they read.
 _SLICES = (Op.SLICE, Op.STRIDED_SLICE)
+# Nodes that decoders have.
+_OF_TOKENS = frozenset({"RotaryEmbedding", "TensorScatter"})
 
 
 @record
@@ -97,15 +105,17 @@ def _take_token(
     variables: Mapping[int, Any],
 ) -> None:
     """Let a decoder have its position and its caches in the shapes that its nodes want."""
-    join_turned_heads(graph)
+    if _OF_TOKENS.isdisjoint([node.op_type for node in graph.nodes]):
+        return
+    token_heads.join_turned_heads(graph)
     sources, targets = (
         [place for place, tensor in enumerate(tensors) if tensor.index not in variables]
         for tensors in (inputs, results)
     )
-    for source, target, shape in write_rows(graph, sources, targets):
+    for source, target, shape in token_rows.write_rows(graph, sources, targets):
         found.inputs[inputs[source].index] = Whole(shape, 0)
         found.outputs[results[target].index] = Whole(shape, 0)
-    for source in as_numbers(graph, sources):
+    for source in token_rows.as_numbers(graph, sources):
         found.inputs[inputs[source].index] = Whole((), 0)
     graph.nodes = ir.leading_to(graph.outputs, graph.nodes)
 

@@ -30,7 +30,8 @@ _ROWS, _ANGLES = 1, (2, 3)
 
 def join_turned_heads(graph: ir.Graph) -> None:
     """Change `graph` as above."""
-    if sum(node.op_type == "RotaryEmbedding" for node in graph.nodes) < 2:
+    turning = sum(node.op_type == "RotaryEmbedding" for node in graph.nodes)
+    if turning < 2 or any(node.bodies for node in graph.nodes):
         return
     readers, outputs = dict[int, list[ir.Node]](), set(map(id, graph.outputs))
     for value, node, _ in graph.reads():

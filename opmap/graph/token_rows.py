@@ -94,6 +94,8 @@ def _look_up(graph: ir.Graph, node: ir.Node, readers: Readers) -> None:
     wanted: Shape = (1, *array.shape[1:])
     read = readers.get(id(result), [])
     targets = {_target(reader) for reader in read}
+    if result in graph.outputs:
+        targets.add(None)
     if len(targets) == 1 and (target := targets.pop()) is not None:
         wanted = target
         _replace(graph, {id(reader.outputs[0]): result for reader in read})
