@@ -100,7 +100,9 @@ def test_a_document_that_says_something_odd_of_the_model_is_made_anew(
         made(Interpreter(path, cache=tmp_path))
 
 
-@pytest.mark.parametrize("line", [b"", b"x", b"{", b'{"face": 1} 2', b'"\\x"', b"\xff"])
+@pytest.mark.parametrize(
+    "line", [b"", b"x", b"{", b'{"face": 1} 2', b'"\\x"', b"\xff", b"[" * 100_000], ids=range(7)
+)
 def test_a_document_that_is_no_json_is_deleted(line: bytes, tmp_path: Path) -> None:
     """Its checksum is right."""
     key, body = "a" * 40, line + b"\n{}"

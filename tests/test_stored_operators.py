@@ -144,6 +144,35 @@ def test_plans_with_called_subgraphs_and_variables(
     assert found.delegation() == anew.delegation()
 
 
+@pytest.mark.parametrize("name", ["while in a while", "if whose branches make different shapes"])
+def test_a_plan_with_called_subgraphs_needs_no_file_once_it_is_loaded(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, invokes = MODELS[name]
+    given = {"model_content": model, "providers": [REFUSING]}
+    anew, found = Interpreter(cache=False, **given), hit(monkeypatch, tmp_path, **given)
+    anew.allocate_tensors()
+    assert CacheFolder(str(tmp_path), lambda: 1 << 30).clear()
+    for feeds in invokes:
+        assert_same(invoked(found, feeds), invoked(anew, feeds))
+
+
+def test_damaged_sessions_of_called_subgraphs_are_made_anew(tmp_path: Path) -> None:
+    model, (feeds, *_) = MODELS["while in a while"]
+    given = {"model_content": model, "providers": [REFUSING]}
+    first = Interpreter(cache=tmp_path, **given)
+    first.allocate_tensors()
+    want = invoked(first, feeds)
+    del first
+    for file in tmp_path.glob("*.[0-9]*"):
+        if file.suffix != ".json":
+            file.write_bytes(file.read_bytes()[:-1])
+    again = Interpreter(cache=tmp_path, **given)
+    assert not is_hit(again)
+    assert_same(invoked(again, feeds), want)
+    assert is_hit(Interpreter(cache=tmp_path, **given))
+
+
 SINGLE = {
     "windows": windows_model(
         (4, 6),

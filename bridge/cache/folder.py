@@ -38,7 +38,7 @@ else:
 T = TypeVar("T")
 
 # The format of the documents and of what they name.
-FORMAT = 4
+FORMAT = 5
 
 _MAGIC = b"tflite-ort cache"
 _DOCUMENT = ".json"
@@ -362,7 +362,7 @@ def _read_json(text: bytes) -> Any:
     line = text.decode()
     try:
         value, end = _scan(line, 0)
-    except StopIteration as error:
+    except (StopIteration, RecursionError) as error:
         raise ValueError("no JSON") from error
     if end != len(line):
         raise ValueError("more than a value")

@@ -110,6 +110,12 @@ class StoredEntry:
             return StoredArrays(self.content, made[number])
         return StoredArrays(self.content, np.memmap(self.folder.whole(blob), np.uint8, "r"))
 
+    @property
+    def called(self) -> Sequence[Mapping[str, Any]]:
+        """Of the sessions in plans of called subgraphs, what they are made of."""
+        called: Sequence[Mapping[str, Any]] = self.document.hot["called"]
+        return called
+
     def graph(self, row: Row) -> StoredGraph:
         """What the row of a session's graph describes; its files are as they were written.
 
@@ -258,6 +264,7 @@ class PlanCache:
                 "blobs": blobs,
                 "face": new_faces.face_row(model, subgraph),
                 "plan": plan,
+                "called": recorder.called(),
                 "computed": computed,
             }
             cold = {"placements": rows, "scopes": scopes}

@@ -25,6 +25,9 @@ Array = npt.NDArray[Any]
 T = TypeVar("T")
 R = TypeVar("R")
 
+# What a session is made of, in the row of its step.
+_MADE_OF = ("graph", "backend", "alone", "small")
+
 
 @record(frozen=False)
 class Recorder:
@@ -105,6 +108,12 @@ class Recorder:
         kept["passed"] = [self._storable(rows.tensor, each) for each in passed if scope]
         kept["views"] = rows.tensors
         kept["free"] = meter.allowed(RESULTS) - getattr(meter.budgets, RESULTS)
+
+    def called(self) -> list[dict[str, Any]]:
+        """Of the sessions in plans of called subgraphs, what they are made of."""
+        plans = [kept["plan"] for scope, kept in self.scopes.items() if scope]
+        sessions = [step for plan in plans for step in plan["steps"] if step and step["graph"]]
+        return [{name: step[name] for name in _MADE_OF} for step in sessions]
 
     def computed(self) -> int | None:
         """The file of the constants that are not in the model; None without any."""

@@ -61,6 +61,10 @@ class Entry(Protocol):
     def arrays(self) -> StoredArrays:
         """Where the constants of kernels are."""
 
+    @property
+    def called(self) -> Sequence[Mapping[str, Any]]:
+        """Of the sessions in plans of called subgraphs, what they are made of."""
+
     def graph(self, row: Row) -> StoredGraph:
         """What the row of a session's graph describes."""
 
@@ -145,12 +149,12 @@ class StoredSession:
 
 
 def session_run_of(
-    stored: StoredSession,
-    graph: Callable[[Row], StoredGraph],
-    memory: Memory,
-    around: Surroundings,
+    stored: StoredSession, made: Callable[[Mapping[str, Any]], Session], memory: Memory
 ) -> Run:
     """The run of a stored session over `memory`.
+
+    Args:
+        made: the session of a row.
 
     Raises:
         StaleEntry: its files cannot be used.
@@ -159,10 +163,7 @@ def session_run_of(
     if row["in_place"]:
         share(row["in_place"], memory)
     if row["graph"] is not None:
-        try:
-            session = _stored_session(row, graph(row["graph"]), around)
-        except (DelegateError, KeyError, OSError, TypeError, ValueError) as error:
-            raise StaleEntry(str(error)) from error
+        session = made(row)
     if session is not None and stored.places is not None:
         sources, targets = stored.places
         arrays = memory.arrays
@@ -174,14 +175,21 @@ def session_run_of(
     return bound_run(session, inputs, outputs, stored.passed, memory, noted=row["noted"])
 
 
-def _stored_session(row: Mapping[str, Any], graph: StoredGraph, around: Surroundings) -> Session:
+def _stored_session(row: Mapping[str, Any], entry: Entry, around: Surroundings) -> Session:
     """The session of a row. None draws random numbers: the library's translators leave that to
-    numpy, and others are not stored."""
-    provider = around.providers[row["backend"]]
-    threads = 1 if row["alone"] else around.num_threads
-    make = partial(Session, graph, provider, num_threads=threads, small=row["small"])
-    shares = may_share(provider, threads, graph.in_place)
-    return shared_session(graph.files, make) if shares else make()
+    numpy, and others are not stored.
+
+    Raises:
+        StaleEntry: its files cannot be used.
+    """
+    try:
+        graph, provider = entry.graph(row["graph"]), around.providers[row["backend"]]
+        threads = 1 if row["alone"] else around.num_threads
+        make = partial(Session, graph, provider, num_threads=threads, small=row["small"])
+        shares = may_share(provider, threads, graph.in_place)
+        return shared_session(graph.files, make) if shares else make()
+    except (DelegateError, KeyError, OSError, TypeError, ValueError) as error:
+        raise StaleEntry(str(error)) from error
 
 
 # Plans ------------------------------------------------------------------------------------------
@@ -270,6 +278,8 @@ class Source:
         arrays: where the constants of kernels are; None without kernels.
         explain: an error of a session by the place of its plan, its number there and the memory,
             with what its operator says.
+        called: by the number of their first file, the sessions in plans of called subgraphs. They
+            are made at once, since the files may be gone when their steps first run.
         kernels: what is read when the first of them runs.
     """
 
@@ -277,7 +287,23 @@ class Source:
     around: Surroundings
     arrays: StoredArrays | None
     explain: Explain
+    called: Mapping[int, Session]
     kernels: list[StoredKernels]
+
+    def session(self, row: Mapping[str, Any]) -> Session:
+        """The session of a row.
+
+        Raises:
+            StaleEntry: its files cannot be used.
+        """
+        made = self.called.get(_first_file(row))
+        return _stored_session(row, self.entry, self.around) if made is None else made
+
+
+def _first_file(row: Mapping[str, Any]) -> int:
+    """The number of the first file of a session, which no other has."""
+    number: int = row["graph"][1][0]
+    return number
 
 
 def stored_plan(
@@ -299,7 +325,8 @@ def stored_plan(
     row = entry.whole
     memory = row.memory(around.state, subgraph)
     arrays = entry.arrays() if row.has_kernels else None
-    run = run_of(row, "", memory, Source(entry, around, arrays, explain, []))
+    called = {_first_file(each): _stored_session(each, entry, around) for each in entry.called}
+    run = run_of(row, "", memory, Source(entry, around, arrays, explain, called, []))
     seconds = (0.0, time.perf_counter() - started)
     return StoredPlan(run, memory, row.types, entry.rows, seconds, {})
 
@@ -315,7 +342,7 @@ def run_of(row: WholeRow, place: str, memory: Memory, source: Source) -> Run:
         if stored is None:
             runs.append(at_first_run(partial(_kernels, place, number, memory, source)))
         else:
-            run = session_run_of(stored, source.entry.graph, memory, source.around)
+            run = session_run_of(stored, source.session, memory)
             runs.append(explained(run, partial(source.explain, place, number, memory)))
     return sequence(runs)
 
