@@ -16,11 +16,13 @@ from tests.one_op import Node, T, graph_model, one_op_model, ours
 from tests.ops.operands import exported
 from tests.oracle import litert
 from tests.samples import SAMPLES, sample, types
+from tests.subgraph_models import Sub, invoked, model_of
 from tflite_ort import (
     AllocationError,
     BridgeError,
     BuiltinOpResolver,
     ExportError,
+    Interpreter,
     Registration,
     export_onnx,
     schema,
@@ -34,6 +36,7 @@ FLOAT32, INT8, INT16, INT32 = (
     TensorType.INT16,
     TensorType.INT32,
 )
+FULLY_CONNECTED = schema.FullyConnectedOptions(asymmetric_quantize_inputs=True)
 CODES = {INT8: (0.1, 3), TensorType.UINT8: (0.1, 131), INT16: (0.1, 0)}
 
 
@@ -209,3 +212,33 @@ def test_narrow_codes_that_are_moved_as_floats(type: TensorType, opset: int) -> 
     (got,) = session.run(None, {"x": codes})
     want = codes.transpose(2, 0, 1) * np.float32(0.1)
     np.testing.assert_array_equal(got, want.astype(np.float32))
+
+
+@pytest.mark.parametrize("units", [4, 16, 64])
+def test_packed_weights_of_a_branch(units: int) -> None:
+    """ONNX Runtime looks for the weights of a MatMulNBits among those of the branch."""
+    rng = np.random.default_rng(0)
+    shape = (1, units)
+
+    def branch(activation: Op) -> Sub:
+        codes = rng.integers(-7, 8, (units, units)).astype(np.int8)
+        weights = T.constant(codes, TensorType.INT4, scale=0.05)
+        tensors = {"x": T(shape), "w": weights, "made": T(shape), "y": T(shape)}
+        nodes = [
+            Node(Op.FULLY_CONNECTED, ["x", "w", None], ["made"], FULLY_CONNECTED, 14),
+            Node(activation, ["made"], ["y"]),
+        ]
+        return Sub(tensors, nodes, ["x"], ["y"])
+
+    tensors = {"c": T((), TensorType.BOOL), "x": T(shape), "y": T(shape)}
+    node = Node(Op.IF, ["c", "x"], ["y"], schema.IfOptions(1, 2))
+    main = Sub(tensors, [node], ["c", "x"], ["y"])
+    model = model_of(main, branch(Op.RELU), branch(Op.TANH))
+    x = rng.normal(size=shape).astype(np.float32)
+    interpreter = Interpreter(model_content=model, hybrid="float")
+    interpreter.allocate_tensors()
+    session = onnxruntime.InferenceSession(export_onnx(model).SerializeToString())
+    for flag in (np.bool_(True), np.bool_(False)):
+        (want,) = invoked(interpreter, [np.asarray(flag), x])
+        (got,) = session.run(None, {"c": np.asarray(flag), "x": x})
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-5)

@@ -246,7 +246,7 @@ class Graph(NotedNodes):
         inner = Graph(self.target, self._translate)
         inner.nodes, inner.constants, inner._names = self.nodes, self.constants, self._names
         inner._counts, inner._after_tensors = self._counts, self._after_tensors
-        inner._within = f"{self._label}/"
+        inner._within, inner._depth = f"{self._label}/", self._depth
         return inner
 
     def translate(self, op: OperatorView[Any], inner: Graph) -> None:

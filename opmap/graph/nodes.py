@@ -27,6 +27,7 @@ class Nodes:
         self._names: set[str] = set()
         self._counts: dict[str, int] = {}
         self._label = "boundary"
+        self._depth = 0  # how many bodies the nodes are in
         self.opset = OPSET
 
     def op(
@@ -105,11 +106,13 @@ class Nodes:
             ir.Value(self._unique(f"{self._label}/argument"), dtype=type) for type in arguments
         ]
         outer, self.nodes = self.nodes, []
+        self._depth += 1
         try:
             results = build(inputs)
             return ir.Graph(inputs, results, self.nodes, name=f"{self._label}/body")
         finally:
             self.nodes = outer
+            self._depth -= 1
 
     def constant(self, array: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> ir.Value:
         """An initializer; small equal ones are shared."""

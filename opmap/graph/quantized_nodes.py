@@ -104,8 +104,13 @@ class QuantizedNodes(Nodes):
     def packed_weights(self, tensor: TensorView, *, permutation: Sequence[int]) -> ir.Value:
         """Constant 4-bit weights as a DequantizeLinear of INT4, which has two codes in a byte.
 
-        ONNX Runtime fuses it with a MatMul to MatMulNBits, which never unpacks all weights.
+        ONNX Runtime fuses it with a MatMul to MatMulNBits, which never unpacks all weights. In a
+        body it looks for the weights among those of the body, and refuses the whole graph.
         """
+        real = self._packed_weights(tensor, permutation)
+        return self.apart(real) if self._depth else real
+
+    def _packed_weights(self, tensor: TensorView, permutation: Sequence[int]) -> ir.Value:
         data, quantization, blocks = tensor.data, tensor.quantization, tensor.blocks
         if data is None:
             raise Untranslatable("4-bit weights are not constant")
