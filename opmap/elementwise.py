@@ -26,6 +26,7 @@ from tflite_ort.opmap.idioms.exact_arithmetic import (
     exact_codes,
     product,
     takes_exact_codes,
+    total,
 )
 from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.idioms.long_runs import read_operand
@@ -219,7 +220,7 @@ _ORDERED = _FLOATS | _INTEGERS | _CODES
 _BITS = frozenset({_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32})
 
 BINARY = (
-    Binary(Op.ADD, (1, 6), one_node("Add"), _FLOATS | _INTEGERS | _INT16, _CODES, fused=True),
+    Binary(Op.ADD, (1, 6), total, _FLOATS | _INTEGERS | _INT16, _CODES, fused=True),
     Binary(Op.SUB, (1, 5), one_node("Sub"), _INTEGERS | {_T.FLOAT32}, _CODES, fused=True),
     Binary(
         Op.MUL,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 from tests.cached import ADD, KEYWORDS, assert_same, entries, is_hit, made
 from tests.models import MODELS_DIR, model_path
 from tests.one_op import Node, T, graph_model, one_op_model
-from tflite_ort import BridgeError, Interpreter, Registration, WellKnownOpResolver
+from tflite_ort import BridgeError, CacheWarning, Interpreter, Registration, WellKnownOpResolver
+from tflite_ort.cache import folder as folders
+from tflite_ort.cache.folder import CacheFolder
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import AddOptions, GatherOptions, Op, TensorType
 
@@ -206,3 +209,28 @@ def test_a_copy_is_a_hit(tmp_path: Path) -> None:
     first.allocate_tensors()
     assert is_hit(first.copy())
     assert is_hit(pickle.loads(pickle.dumps(first)))
+
+
+def test_a_folder_that_onnx_runtime_cannot_name_is_not_used(tmp_path: Path) -> None:
+    folder = tmp_path / "\udcff"
+    with pytest.warns(CacheWarning, match=r"dcff' is no UTF-8"):
+        assert made(Interpreter(model_content=ADD, cache=folder))
+    assert not folder.exists()
+
+
+def test_files_that_others_move_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = CacheFolder(str(tmp_path), lambda: 1 << 30)
+    stage = folder.stage()
+    files = [stage / name for name in "ab"]
+    for file in files:
+        file.write_bytes(b"1234")
+    found = folders._plain_files
+
+    def moved(path: str) -> list[os.DirEntry[str]]:
+        entries = list(found(path))
+        files[0].unlink(missing_ok=True)
+        return entries
+
+    monkeypatch.setattr(folders, "_plain_files", moved)
+    assert folder.clear() == 4
+    assert not list(tmp_path.iterdir())

@@ -110,6 +110,10 @@ class CacheFolder:
         """Why nothing is read from the folder; empty where it may be. Whoever can write to it can
         change what a model computes."""
         try:
+            self.path.encode()
+        except UnicodeEncodeError:
+            return f"{self.path!a} is no UTF-8, as which ONNX Runtime opens files"
+        try:
             status = os.stat(self.path)
         except FileNotFoundError:
             return ""
@@ -231,7 +235,7 @@ class CacheFolder:
             freed += status.st_size
             _unlink(self._at(name))
         for stage in self._stages():
-            freed += sum(each.stat().st_size for each in _plain_files(stage))
+            freed += sum(map(_size, _plain_files(stage)))
             shutil.rmtree(stage, ignore_errors=True)
         return freed
 
@@ -307,6 +311,13 @@ class CacheFolder:
 def _plain_files(folder: str) -> Iterator[os.DirEntry[str]]:
     with suppress(OSError), os.scandir(folder) as scan:
         yield from (each for each in scan if each.is_file())
+
+
+def _size(file: os.DirEntry[str]) -> int:
+    """Its bytes; 0 of one that another process has moved."""
+    with suppress(OSError):
+        return file.stat().st_size
+    return 0
 
 
 def _is_key(text: str) -> bool:

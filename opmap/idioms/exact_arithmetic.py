@@ -5,6 +5,7 @@ SUB of 8-bit codes, which XNNPACK rounds in another way, is a fused sum, or in f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -30,6 +31,9 @@ _LARGEST_RESULT = 2.0**31
 # half: by chance there are four.
 _NEAR = 2.0**-15
 _FEW_PAIRS = 64
+# QLinearAdd adds its zero points in float32, in codes of the result. Up to this ratio of a scale to
+# the result's that is off by less than a fifth of a code.
+_MOST_RATIO = 2.0**12
 # The operands of a sum are counted in twice the larger scale over 2**15.
 _SUM_BITS = 15
 
@@ -57,6 +61,14 @@ def exact_codes(op: View, g: Graph) -> None:
     g.write(op.output, codes, layout=layout, domain=Domain.STORED)
 
 
+def total(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Add of real numbers; of 8-bit codes by floats where their scales are too far apart for ONNX
+    Runtime's QLinearAdd."""
+    made = g.op("Add", a, b)
+    *scales, unit = _scales_of_bytes(op) or (0.0, 1.0)
+    return g.apart(made) if max(scales) > _MOST_RATIO * unit else made
+
+
 def product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """Mul of real numbers.
 
@@ -72,11 +84,16 @@ def product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 
 def _multiplier_of_bytes(op: View) -> float:
     """By which the product of two 8-bit codes becomes one; 0 of other types."""
+    scales = _scales_of_bytes(op)
+    return 0.0 if scales is None else scales[0] * scales[1] / scales[2]
+
+
+def _scales_of_bytes(op: View) -> Sequence[float] | None:
+    """Those of two operands of 8-bit codes and of the result; None of other types."""
     quantizations = [tensor.quantization for tensor in (*op.present_inputs(), op.output)]
     if op.output.type not in (TensorType.INT8, TensorType.UINT8) or None in quantizations:
-        return 0.0
-    first, second, made = (each.scalar_scale for each in quantizations if each is not None)
-    return float(first * second / made)
+        return None
+    return [each.scalar_scale for each in quantizations if each is not None]
 
 
 def difference_of_bytes(op: View, g: Graph) -> None:
@@ -121,12 +138,13 @@ def _adds_codes(first: float, second: float, a: int, b: int, output: int) -> boo
         first, second: what a code counts in units of the result's.
         a, b, output: zero points.
     """
+    if max(first, second) > _MOST_RATIO:
+        return False
     codes = np.arange(256)
     sums = np.subtract.outer((codes - a) * first, (codes - b) * second) + output
     near = np.abs(sums - np.floor(sums) - 0.5) < _NEAR
     near &= (sums > -1) & (sums < 256)
-    few = np.count_nonzero(near) <= _FEW_PAIRS
-    return bool(few and np.abs(sums).max() < _LARGEST_RESULT)
+    return int(np.count_nonzero(near)) <= _FEW_PAIRS
 
 
 def _codes(g: Graph, tensor: TensorView, layout: Layout, rank: int) -> ir.Value:

@@ -10,7 +10,7 @@ import pytest
 from tests.one_op import T, one_op_model, ours
 from tests.optimised import optimised_nodes
 from tests.oracle import litert
-from tflite_ort.schema import ActivationFunctionType, Op, SubOptions, TensorType
+from tflite_ort.schema import ActivationFunctionType, AddOptions, Op, SubOptions, TensorType
 
 PAIRS = np.meshgrid(np.arange(256), np.arange(256), indexing="ij")
 SCALES = {
@@ -71,3 +71,22 @@ def test_one_operand_is_a_constant() -> None:
         model = one_op_model(Op.SUB, operands, [made], SubOptions())
         assert optimised_nodes(model)["QLinearAdd"] == 1
         np.testing.assert_array_equal(ours(model, [codes])[0][0], litert(model, [codes])[0])
+
+
+@pytest.mark.parametrize("op", [Op.ADD, Op.SUB])
+@pytest.mark.parametrize("ratio", [2.0**10, 2.0**17, 2.0**20])
+def test_scales_far_apart_are_within_a_code(op: Op, ratio: float) -> None:
+    """QLinearAdd adds what stands for the zero points in float32, and was off by 20 codes."""
+    scales, zeros = (0.0081 * ratio, 0.0073, 0.0078), (127, 3, -9)
+    given = [
+        T((256, 256), TensorType.INT8, scale=scale, zero_point=zero)
+        for scale, zero in zip(scales, zeros, strict=True)
+    ]
+    options = AddOptions() if op is Op.ADD else SubOptions()
+    codes = [(each - 128).astype(np.int8) for each in PAIRS]
+    ((got,), runners) = ours(one_op_model(op, given[:2], given[2:], options), codes)
+    assert runners == {"ort"}
+    first, second, unit = (float(np.float32(scale)) for scale in scales)
+    a, b = (PAIRS[0] - 128.0 - zeros[0]) * first, (PAIRS[1] - 128.0 - zeros[1]) * second
+    want = np.clip((a + b if op is Op.ADD else a - b) / unit + zeros[2], -128, 127)
+    assert np.abs(got - want).max() < 0.6
