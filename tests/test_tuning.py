@@ -265,3 +265,15 @@ def test_another_process_reads_the_results(tmp_path: Path) -> None:
     )
     run = [sys.executable, "-c", program, str(model), str(file)]
     assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == "ready\n"
+
+
+def test_the_verb_says_what_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tmp_path / "model.tflite"
+    model.write_bytes(image_model())
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TFLITE_ORT_CACHE", str(tmp_path / "file"))
+    run = [sys.executable, "-m", "tflite_ort", "tune", str(model)]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "; not kept" in done.stdout
+    assert "; kept" not in done.stdout

@@ -24,7 +24,7 @@ from tflite_ort.command.compile import called_subgraphs
 from tflite_ort.command.terminal import complain, say, say_json
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.schema import BridgeError
-from tflite_ort.tuning.table import is_other_file
+from tflite_ort.tuning.table import TuningTable, is_other_file
 from tflite_ort.tuning.tuner import KNOWN, LEFT, TIMED, Tuning
 
 
@@ -50,7 +50,8 @@ def tune(
 ) -> None:
     """Time the lowerings of each layer on this machine, once, and keep the fastest.
 
-    Interpreter(tune=True) reads what was found. Layers that were timed before take no time.
+    Interpreter(tune=True) reads what was found. Layers that were timed before take no time. The
+    exit code is 1 if the results cannot be kept.
     """
     if out is not None and is_other_file(out):
         raise typer.BadParameter(f"{out} is no table of tuned layers", param_hint="--out")
@@ -58,7 +59,7 @@ def tune(
     for model in models:
         started = time.perf_counter()
         try:
-            counts, file = _timed(
+            counts, table = _timed(
                 model,
                 Tuning(out, seconds),
                 num_threads=threads,
@@ -72,28 +73,31 @@ def tune(
             continue
         took = time.perf_counter() - started
         layers = {f"layers_{how}": counts[how] for how in (TIMED, KNOWN, LEFT)}
-        rows.append({"model": str(model), **layers, "seconds": took, "file": str(file)})
+        rows.append({"model": str(model), **layers, "seconds": took, "file": str(table.path)})
+        failed = failed or not table.is_saved
         if not as_json:
-            say(f"{model.name}: {_said(counts, took, file)}")
+            say(f"{model.name}: {_said(counts, took, table)}")
     if as_json:
         say_json(rows)
     raise typer.Exit(int(failed))
 
 
-def _said(counts: Mapping[str, int], took: float, file: Path) -> str:
+def _said(counts: Mapping[str, int], took: float, table: TuningTable) -> str:
     """What was timed, and where the results are."""
     if not counts:
         return "no layer has several lowerings"
     said = [f"{counts[TIMED]} layer{'s' * (counts[TIMED] != 1)} timed in {took:.1f} s"]
     said += [f"{counts[KNOWN]} timed before"] if counts[KNOWN] else []
     said += [f"{counts[LEFT]} left for want of time (--seconds)"] if counts[LEFT] else []
-    where = f"; kept in {file}" if counts[TIMED] or counts[KNOWN] else ""
+    if not table.is_saved:
+        return ", ".join(said) + "; not kept"
+    where = f"; kept in {table.path}" if counts[TIMED] or counts[KNOWN] else ""
     return ", ".join(said) + where
 
 
-def _timed(model: Path, settings: Tuning, **options: Any) -> tuple[Mapping[str, int], Path]:
+def _timed(model: Path, settings: Tuning, **options: Any) -> tuple[Mapping[str, int], TuningTable]:
     """Tune a model, and show the layer that is being timed; how the lowerings of its layers were
-    found, and the file of the results."""
+    found, and the table of the results."""
 
     def progress(label: str) -> None:
         activity.tell(f"{model.name}: {label}")
@@ -106,4 +110,4 @@ def _timed(model: Path, settings: Tuning, **options: Any) -> tuple[Mapping[str, 
             interpreter._subgraph(number).allocate()
         tuner = interpreter._shared.context().tuner
         assert tuner is not None
-        return Counter(tuner.found.values()), tuner.table.path
+        return Counter(tuner.found.values()), tuner.table

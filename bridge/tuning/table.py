@@ -66,10 +66,15 @@ class TuningTable:
         machines = _machines(self.path)
         self._layers = machines.setdefault(self._machine, {})
         self._layers |= self._new
-        self._new = {}
         os.makedirs(self.path.parent, exist_ok=True)
         text = json.dumps({"format": FORMAT, "machines": machines}, indent=1, sort_keys=True)
         write_text(self.path, text + "\n")
+        self._new = {}
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the file has all that was found."""
+        return not self._new
 
 
 def is_other_file(path: Path) -> bool:
