@@ -28,6 +28,7 @@ from tflite_ort.opmap.idioms.exact_arithmetic import (
     takes_exact_codes,
     total,
 )
+from tflite_ort.opmap.idioms.extremes import extreme
 from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.idioms.long_runs import read_operand
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
@@ -193,25 +194,6 @@ def _squared_difference(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Valu
     return g.op("Mul", difference, difference)
 
 
-def _choice(comparison: str, op_type: str) -> Emit:
-    """Max or Min of the numbers as stored: TFLite compares codes, whatever their scales.
-
-    For floats it is a comparison and a Where: if either operand is NaN, TFLite gives the second
-    one, and Max would give NaN. So it is for 64-bit integers: ONNX Runtime's Max is wrong beyond 32
-    bits.
-    """
-
-    def emit(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-        if op.output.type in _FLOATS or op.output.type is _T.INT64:
-            return g.op("Where", g.op(comparison, a, b), a, b)
-        if op.output.type is not _T.INT16:
-            return g.op(op_type, a, b)
-        wide = (g.cast(value, ir.DataType.INT32) for value in (a, b))
-        return g.cast(g.op(op_type, *wide), ir.DataType.INT16)
-
-    return emit
-
-
 # Those of 16-bit codes that are rounded as TFLite rounds them.
 EXACT = frozenset({Op.ADD, Op.SUB, Op.MUL})
 _INT16 = frozenset({_T.INT16})
@@ -252,8 +234,8 @@ BINARY = (
     ),
     Binary(Op.ATAN2, (1, 1), atan2, _FLOATS | {_T.FLOAT64}),
     Binary(Op.POW, (1, 1), _power, frozenset({_T.FLOAT32, _T.INT32})),
-    Binary(Op.MAXIMUM, (1, 4), _choice("Greater", "Max"), _ORDERED, domain=Domain.STORED),
-    Binary(Op.MINIMUM, (1, 4), _choice("Less", "Min"), _ORDERED, domain=Domain.STORED),
+    Binary(Op.MAXIMUM, (1, 4), partial(extreme, "Max"), _ORDERED, domain=Domain.STORED),
+    Binary(Op.MINIMUM, (1, 4), partial(extreme, "Min"), _ORDERED, domain=Domain.STORED),
     Binary(Op.LOGICAL_AND, (1, 1), one_node("And"), frozenset({_T.BOOL})),
     Binary(Op.LOGICAL_OR, (1, 1), one_node("Or"), frozenset({_T.BOOL})),
     Binary(Op.BITWISE_XOR, (1, 1), one_node("BitwiseXor"), _BITS),
