@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tflite_ort.opmap.elementwise import refusal
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.indices import failing, matched
+from tflite_ort.opmap.idioms.long_runs import read_operand
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
@@ -56,7 +57,8 @@ def compared(op_type: str, negated: bool, types: frozenset[TensorType], op: View
         first, second = _units(op, g, layout)
     elif a.type in types:
         first, second = (
-            g.read(t, layout=layout, domain=Domain.FILE, rank=output.rank) for t in (a, b)
+            read_operand(g, tensor, other, layout, Domain.FILE, output.rank)
+            for tensor, other in ((a, b), (b, a))
         )
     else:
         raise refusal(op)
@@ -84,7 +86,10 @@ def _units(op: View, g: Graph, layout: Layout) -> Sequence[ir.Value]:
     tables = [unit_table(tensor) for tensor in tensors]
     alike = np.array_equal(tables[0], tables[1]) and bool(np.all(np.diff(tables[0]) > 0))
     rank = op.output.rank
-    values = [g.read(t, layout=layout, domain=Domain.STORED, rank=rank) for t in tensors]
+    values = [
+        read_operand(g, tensor, other, layout, Domain.STORED, rank)
+        for tensor, other in zip(tensors, reversed(tensors), strict=True)
+    ]
     if alike:
         return values
     if tensors[0].type is _T.INT16:
@@ -166,8 +171,8 @@ def where(op: View, g: Graph, layout: Layout, condition: ir.Value | None = None)
         raise Untranslatable("only some of the values are quantised")
     rank = output.rank
     if condition is None:
-        condition = g.read(op["condition"], layout=layout, rank=rank)
-    values = [g.read(t, layout=layout, domain=Domain.STORED, rank=rank) for t in (x, y)]
+        condition = read_operand(g, op["condition"], output, layout, Domain.FILE, rank)
+    values = [read_operand(g, t, output, layout, Domain.STORED, rank) for t in (x, y)]
     carrier = _CARRIERS.get(x.type)
     if carrier is not None:
         leave_many_to_numpy(g, output.shape, f"values of {x.type.name}")

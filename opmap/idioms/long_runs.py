@@ -24,7 +24,7 @@ _MOST_ELEMENTS = 1 << 16
 _TYPES = frozenset(
     {
         *(TensorType.FLOAT32, TensorType.INT32, TensorType.INT64),
-        *(TensorType.INT8, TensorType.UINT8),
+        *(TensorType.INT8, TensorType.UINT8, TensorType.BOOL),
     }
 )
 # Of these, and of inputs, sums and products are images. What layers make is fused with constants
@@ -34,6 +34,8 @@ _OF_IMAGES = frozenset(
         *(Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.MAXIMUM, Op.MINIMUM),
         *(Op.CAST, Op.DEQUANTIZE, Op.QUANTIZE, Op.RESHAPE, Op.TRANSPOSE, Op.PAD, Op.PADV2),
         *(Op.RESIZE_BILINEAR, Op.RESIZE_NEAREST_NEIGHBOR, Op.CONCATENATION, Op.PACK),
+        *(Op.GREATER, Op.GREATER_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.EQUAL, Op.NOT_EQUAL),
+        *(Op.SELECT, Op.SELECT_V2, Op.LOGICAL_AND, Op.LOGICAL_OR, Op.LOGICAL_NOT),
         *(Op.SLICE, Op.STRIDED_SLICE, Op.GATHER, Op.REVERSE_V2),
     }
 )
@@ -43,7 +45,11 @@ _REACH = 6
 def read_operand(
     g: Graph, tensor: TensorView, other: TensorView, layout: Layout, domain: Domain, rank: int
 ) -> ir.Value:
-    """One of two operands that broadcast, in a form, with `rank` dimensions or fewer."""
+    """One of the operands that broadcast, in a form, with `rank` dimensions or fewer.
+
+    Args:
+        other: the other operand, or the result.
+    """
     longer = with_longer_runs(g, tensor, other, layout, rank)
     if longer is tensor:
         return g.read(tensor, layout=layout, domain=domain, rank=rank)
@@ -67,7 +73,7 @@ def with_longer_runs(
         return tensor
     if layout is not Layout.LAST or (quantization is not None and quantization.per_channel):
         return tensor
-    if other.is_constant or not _is_image(g, other):
+    if rank < max(tensor.rank, other.rank) or other.is_constant or not _is_image(g, other):
         return tensor
     shapes = [(1,) * (rank - each.rank) + tuple(each.shape) for each in (tensor, other)]
     longer = _repeated(*shapes)

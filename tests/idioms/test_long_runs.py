@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.one_op import T, assert_close, one_op_model, ours
+from tests.optimised import optimised_graphs
 from tests.oracle import litert
 from tflite_ort.opmap.idioms import long_runs
 from tflite_ort.schema import (
@@ -75,3 +77,39 @@ def test_same_numbers(
     np.testing.assert_array_equal(repeated, ours(model, feeds)[0][0])
     if op is not Op.DIV or not code:  # whose small quotients LiteRT shifts too far
         assert_close(repeated, litert(model, feeds)[0], 1, 1e-6, op.name)
+
+
+@pytest.mark.parametrize("type", [TensorType.FLOAT32, TensorType.INT8, TensorType.INT32])
+@pytest.mark.parametrize("op", [Op.GREATER, Op.LESS_EQUAL, Op.EQUAL, Op.NOT_EQUAL])
+@pytest.mark.parametrize("shape", [(3,), (30, 1), (20, 1, 1), ()])
+def test_comparisons(op: Op, type: TensorType, shape: Shape) -> None:
+    code: dict[str, Any] = {"scale": 0.1, "zero_point": 3} if type is TensorType.INT8 else {}
+    rng = np.random.default_rng(0)
+    image, constant = T((2, 20, 30, 3), type, **code), T(shape, type, **code).random(rng, 1, 9)
+    operands = [image, T.constant(constant, type, **code)]
+    model = one_op_model(op, operands, [T(image.shape, TensorType.BOOL)])
+    check_repeated(model, [image.random(rng, 1, 9)], repeated=len(shape) in (1, 2))
+
+
+@pytest.mark.parametrize("type", [TensorType.FLOAT32, TensorType.INT8, TensorType.INT32])
+@pytest.mark.parametrize("constant", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(3,), (30, 1), (20, 1, 1), ()])
+def test_selection(type: TensorType, constant: int, shape: Shape) -> None:
+    code: dict[str, Any] = {"scale": 0.1, "zero_point": 3} if type is TensorType.INT8 else {}
+    rng = np.random.default_rng(0)
+    values = T((2, 20, 30, 3), type, **code)
+    operands = [T(values.shape, TensorType.BOOL), values, values]
+    known = replace(operands[constant], shape=shape)
+    operands[constant] = replace(known, data=np.asarray(known.random(rng)))
+    feeds = [t.random(rng) for t in operands if t.data is None]
+    check_repeated(
+        one_op_model(Op.SELECT_V2, operands, [values]), feeds, repeated=len(shape) in (1, 2)
+    )
+
+
+def check_repeated(model: bytes, feeds: list[Any], repeated: bool) -> None:
+    """Whether ONNX Runtime has a repeated constant, and LiteRT's result."""
+    (graph,) = optimised_graphs(model)
+    sizes = [np.prod(each.dims) for each in graph.graph.initializer]
+    assert (max(sizes, default=1) >= 600) == repeated, sizes
+    np.testing.assert_array_equal(ours(model, feeds)[0][0], litert(model, feeds)[0])
