@@ -7,14 +7,18 @@ ONNX Runtime goes through both operands in runs in which neither begins anew. A 
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.constants import carried_codes, carried_type
 from tflite_ort.records import replace
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.values.sizes import Shape, is_known
+
+Array = npt.NDArray[Any]
 
 # Longer runs are left: they are rows of layers, whose constants are fused and joined.
 _SHORT = 64
@@ -50,14 +54,18 @@ def read_operand(
     Args:
         other: the other operand, or the result.
     """
-    longer = with_longer_runs(g, tensor, other, layout, rank)
-    if longer is tensor:
+    shape = _longer_shape(g, tensor, other, layout, rank)
+    if shape is None:
         return g.read(tensor, layout=layout, domain=domain, rank=rank)
-    assert longer.data is not None
+    if not g.target.cpu_kernels:  # the file stays small, and ONNX Runtime folds the node
+        stored = Domain.STORED if domain is Domain.REAL else domain
+        short = g.read(tensor, domain=stored, rank=rank)
+        long = g.op("Expand", short, g.ints(shape))
+        return g.dequantize(long, tensor) if domain is not stored and tensor.is_quantized else long
+    data = _repeated_data(tensor, shape)
     if not tensor.is_quantized or domain is Domain.FILE:
-        return g.constants.add(longer.data, tensor.name)
-    codes = carried_codes(longer.data, tensor.type, carried_type(tensor))
-    carried = g.constants.add(codes, tensor.name)
+        return g.constants.add(data, tensor.name)
+    carried = g.constants.add(carried_codes(data, tensor.type, carried_type(tensor)), tensor.name)
     return carried if domain is Domain.STORED else g.dequantize(carried, tensor)
 
 
@@ -68,19 +76,31 @@ def with_longer_runs(
 
     It has the same index: it is to be read as data, not by `Graph.read`.
     """
-    data, quantization = tensor.data, tensor.quantization
-    if not g.target.cpu_kernels or data is None or tensor.type not in _TYPES:
+    shape = _longer_shape(g, tensor, other, layout, rank) if g.target.cpu_kernels else None
+    if shape is None:
         return tensor
-    if layout is not Layout.LAST or (quantization is not None and quantization.per_channel):
-        return tensor
+    return replace(tensor, constant=_repeated_data(tensor, shape), shape=shape)
+
+
+def _repeated_data(tensor: TensorView, shape: Shape) -> Array:
+    assert tensor.data is not None
+    return np.ascontiguousarray(np.broadcast_to(tensor.data, shape))
+
+
+def _longer_shape(
+    g: Graph, tensor: TensorView, other: TensorView, layout: Layout, rank: int
+) -> Shape | None:
+    """To which `tensor` is repeated, or None if it is as it was."""
+    quantization = tensor.quantization
+    if tensor.data is None or tensor.type not in _TYPES or layout is not Layout.LAST:
+        return None
+    if quantization is not None and quantization.per_channel:
+        return None
     if rank < max(tensor.rank, other.rank) or other.is_constant or not _is_image(g, other):
-        return tensor
+        return None
     shapes = [(1,) * (rank - each.rank) + tuple(each.shape) for each in (tensor, other)]
     longer = _repeated(*shapes)
-    if longer == shapes[0]:
-        return tensor
-    repeated = np.ascontiguousarray(np.broadcast_to(data.reshape(shapes[0]), longer))
-    return replace(tensor, constant=repeated, shape=longer)
+    return None if longer == shapes[0] else longer
 
 
 def _is_image(g: Graph, tensor: TensorView) -> bool:

@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from tests.one_op import T, assert_close, one_op_model, ours
 from tests.optimised import optimised_graphs
 from tests.oracle import litert
+from tflite_ort import export_onnx
 from tflite_ort.opmap.idioms import long_runs
 from tflite_ort.schema import (
     AddOptions,
@@ -113,3 +115,19 @@ def check_repeated(model: bytes, feeds: list[Any], repeated: bool) -> None:
     sizes = [np.prod(each.dims) for each in graph.graph.initializer]
     assert (max(sizes, default=1) >= 600) == repeated, sizes
     np.testing.assert_array_equal(ours(model, feeds)[0][0], litert(model, feeds)[0])
+
+
+@pytest.mark.parametrize("type", [TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8])
+@pytest.mark.parametrize("op", [Op.ADD, Op.MUL, Op.MAXIMUM])
+def test_exports_hold_the_constant_once(op: Op, type: TensorType) -> None:
+    code: dict[str, Any] = {} if type is TensorType.FLOAT32 else {"scale": 0.1, "zero_point": 3}
+    rng = np.random.default_rng(0)
+    image, colours = T((1, 40, 40, 3), type, **code), T((3,), type, **code).random(rng)
+    model = one_op_model(op, [image, T.constant(colours, type, **code)], [image], OPTIONS[op]())
+    exported = export_onnx(model)
+    assert [node.op_type for node in exported.graph.node].count("Expand") == 1
+    assert len(exported.SerializeToString()) < 1000
+    session = onnxruntime.InferenceSession(exported.SerializeToString())
+    feed = image.random(rng)
+    (got,) = session.run(None, {session.get_inputs()[0].name: feed})
+    assert_close(got, litert(model, [feed])[0], 1, 1e-6, op.name)
