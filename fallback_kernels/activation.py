@@ -45,12 +45,12 @@ from tflite_ort.schema.arithmetic.code_functions import leaky_relu_codes, sigmoi
 from tflite_ort.schema.arithmetic.fixed_point import (
     quantize_multiplier,
     rescale,
-    round_half_away,
     rounding_shift_right,
     saturate,
     saturating_shift_left,
 )
 from tflite_ort.schema.arithmetic.function_table import exact_gelu, exactly, gelu_by_tanh
+from tflite_ort.schema.values.semantics import rounded_ratio
 
 Array = npt.NDArray[Any]
 Float32Array = npt.NDArray[np.float32]
@@ -72,10 +72,9 @@ def relu_between(low: float, high: float, op: View, inputs: Inputs, state: State
         raise refusal(op)
     zero, unit = zero_point(op, output), scale(op, output)
     codes = rescale(centred(op, input, x), scale(op, input) / unit) + zero
-    bottom = zero + int(round_half_away(np.float32(low) / unit))
-    codes = np.maximum(codes, bottom)
+    codes = np.maximum(codes, zero + rounded_ratio(low, float(unit)))
     if not math.isinf(high):
-        codes = np.minimum(codes, zero + int(round_half_away(np.float32(high) / unit)))
+        codes = np.minimum(codes, zero + rounded_ratio(high, float(unit)))
     return (clamped_codes(op, codes),)
 
 

@@ -35,7 +35,11 @@ def refuse_zero(divisor: Array) -> None:
 
 
 def quantized_sum(op: View, a: Array, b: Array, *, sign: int) -> Array:
-    """a + sign * b, both in units of twice the larger scale over 2**20 (int16: 2**15)."""
+    """a + sign * b, both in units of twice the larger scale over 2**20 (int16: 2**15).
+
+    If such a unit is one of the output or more, TFLite's ADD ends the process, and its SUB shifts
+    all bits out. Here it is the true result.
+    """
     if op.output.type is TensorType.INT16 and op.options.pot_scale_int16:
         scales = [scale(op, tensor) for tensor in (*op.present_inputs(), op.output)]
         shifts = power_of_two_shifts(scales)
@@ -49,7 +53,23 @@ def quantized_sum(op: View, a: Array, b: Array, *, sign: int) -> Array:
             return a + sign * b
     bits = 15 if op.output.type is TensorType.INT16 else 20
     first, second, twice = _common_scale(op, a, b, bits)
-    return rescale(first + sign * second, twice / float(np.float32(2**bits) * scale(op, op.output)))
+    unit = 2**bits * float(scale(op, op.output))
+    if max(unit, twice) > np.finfo(np.float32).max:  # TFLite ends the process
+        raise KernelError(f"sums in units of {unit:g} and {twice:g} exceed float32")
+    to_output = twice / unit
+    if to_output >= 1:
+        return _true_sum(op, a, b, sign)
+    return rescale(first + sign * second, to_output)
+
+
+def _true_sum(op: View, a: Array, b: Array, sign: int) -> Array:
+    """a + sign * b in double, cut to codes that a zero point can be added to."""
+    unit = float(scale(op, op.output))
+    first, second = (
+        centred(op, tensor, codes) * (float(scale(op, tensor)) / unit)
+        for tensor, codes in zip(op.present_inputs(), (a, b), strict=True)
+    )
+    return np.clip(np.rint(first + sign * second), -(2**30), 2**30).astype(np.int32)
 
 
 def _common_scale(
@@ -57,7 +77,7 @@ def _common_scale(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], float]:
     """Both operands in units of twice the larger scale over 2**bits, and that scale."""
     tensors = op.present_inputs()
-    twice = float(2 * max(scale(op, tensor) for tensor in tensors))
+    twice = 2 * max(float(scale(op, tensor)) for tensor in tensors)
     first, second = (
         rescale(centred(op, tensor, codes) << bits, float(scale(op, tensor)) / twice)
         for tensor, codes in zip(tensors, (a, b), strict=True)

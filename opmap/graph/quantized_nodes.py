@@ -27,6 +27,7 @@ from tflite_ort.schema.values import semantics
 Array = npt.NDArray[Any]
 
 
+_LARGEST_FLOAT = float(np.finfo(np.float32).max)
 # Below this, 8-bit codes less their zero points are exact in float32.
 _EXACT = 1 << 23
 _LAYERS = frozenset({"Conv", "ConvTranspose", "Gemm"})
@@ -244,10 +245,13 @@ class QuantizedNodes(Nodes):
                 f"tensor {tensor.name!r}: zero point {quantization.scalar_zero_point} is no "
                 f"{tensor.type.name} code"
             )
+        scale = float(quantization.scalar_scale if step is None else step)
+        if abs(scale) * (high - low) > _LARGEST_FLOAT:
+            raise Untranslatable(f"codes times {scale:g} exceed float32")
         zero_point = quantization.scalar_zero_point + _shift(tensor.type, type_)
         dtype = NUMPY_DTYPE[type_]
         return (
-            self.constant(np.float32(quantization.scalar_scale if step is None else step)),
+            self.constant(np.float32(scale)),
             self.constant(np.asarray(zero_point, dtype)),
         )
 
@@ -291,9 +295,14 @@ class QuantizedNodes(Nodes):
             return value
         type_ = tensor.type if domain is Domain.FILE else carried_type(tensor)
         if type_ is TensorType.INT16:  # ONNX Runtime has no Clip of these codes
-            reals = dequantized(np.asarray([low, high]), quantization)
-            real = self._dequantize(value, tensor, type_)
-            return self.quantize(self.op("Clip", real, *map(self.constant, reals)), tensor)
+            # and leaves out a Clip of reals that are all within 1e-7 of its limits.
+            parameters = self._parameters(tensor, type_, 1.0)
+            bounds = (
+                self.constant(code - quantization.scalar_zero_point, np.float32)
+                for code in (low, high)
+            )
+            steps = self.op("DequantizeLinear", value, *parameters)
+            return self.op("QuantizeLinear", self.op("Clip", steps, *bounds), *parameters)
         shift, dtype = _shift(tensor.type, type_), NUMPY_DTYPE[type_]
         bounds = (self.constant(bound + shift, dtype) for bound in (low, high))
         return self.op("Clip", value, *bounds)

@@ -5,7 +5,6 @@ SUB of 8-bit codes, which XNNPACK rounds in another way, is a fused sum, or in f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -25,15 +24,14 @@ from tflite_ort.schema.arithmetic.fixed_point import (
 
 View = OperatorView[Any]
 
+_BYTES = frozenset({TensorType.INT8, TensorType.UINT8})
 _LARGEST_CODE = 2.0**15
 _LARGEST_RESULT = 2.0**31
+_INEXACT_SUM = 2.0**18  # of float32: the places of 1/64
 # By which part of a code QLinearAdd is off at most, and how many of all pairs may be that near to a
 # half: by chance there are four.
 _NEAR = 2.0**-15
 _FEW_PAIRS = 64
-# QLinearAdd adds its zero points in float32, in codes of the result. Up to this ratio of a scale to
-# the result's that is off by less than a fifth of a code.
-_MOST_RATIO = 2.0**12
 # The operands of a sum are counted in twice the larger scale over 2**15.
 _SUM_BITS = 15
 
@@ -44,10 +42,10 @@ def takes_exact_codes(op: View, g: Graph) -> bool:
     tensors = (*op.present_inputs(), op.output)
     if not (g.target.exact and all(t.type is TensorType.INT16 and is_centred(t) for t in tensors)):
         return False
-    first, second, output = _scales(op)
+    first, second, output = map(float, _scales(op))
     if op.op is Op.MUL:
-        return bool(_LARGEST_CODE**2 * first * second / output < _LARGEST_RESULT)
-    return bool(_LARGEST_CODE * 2 * max(first, second) / output < _LARGEST_RESULT)
+        return _LARGEST_CODE**2 * first * second / output < _LARGEST_RESULT
+    return _LARGEST_CODE * 2 * max(first, second) / output < _LARGEST_RESULT
 
 
 def exact_codes(op: View, g: Graph) -> None:
@@ -62,11 +60,26 @@ def exact_codes(op: View, g: Graph) -> None:
 
 
 def total(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Add of real numbers; of 8-bit codes by floats where their scales are too far apart for ONNX
-    Runtime's QLinearAdd."""
+    """Add of real numbers.
+
+    ONNX Runtime's QLinearAdd takes the zero points off the sum, in float32 and in the result's
+    scale, and makes an INT32 of it before it clips it. So large sums are computed by floats.
+    """
     made = g.op("Add", a, b)
-    *scales, unit = _scales_of_bytes(op) or (0.0, 1.0)
-    return g.apart(made) if max(scales) > _MOST_RATIO * unit else made
+    return g.apart(made) if _largest_sum_of_bytes(op) >= _INEXACT_SUM else made
+
+
+def _largest_sum_of_bytes(op: View) -> float:
+    """The largest sum of 8-bit codes in units of the result's; 0 of other types."""
+    if op.output.type not in _BYTES or not op.output.is_quantized:
+        return 0.0
+    first, second, made = _scales(op)
+    return _largest_sum(float(first) / float(made), float(second) / float(made))
+
+
+def _largest_sum(first: float, second: float) -> float:
+    """Of two 8-bit codes less their zero points that count so much."""
+    return 255 * (first + second)
 
 
 def product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -84,16 +97,11 @@ def product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 
 def _multiplier_of_bytes(op: View) -> float:
     """By which the product of two 8-bit codes becomes one; 0 of other types."""
-    scales = _scales_of_bytes(op)
-    return 0.0 if scales is None else scales[0] * scales[1] / scales[2]
-
-
-def _scales_of_bytes(op: View) -> Sequence[float] | None:
-    """Those of two operands of 8-bit codes and of the result; None of other types."""
     quantizations = [tensor.quantization for tensor in (*op.present_inputs(), op.output)]
-    if op.output.type not in (TensorType.INT8, TensorType.UINT8) or None in quantizations:
-        return None
-    return [each.scalar_scale for each in quantizations if each is not None]
+    if op.output.type not in _BYTES or None in quantizations:
+        return 0.0
+    first, second, made = (each.scalar_scale for each in quantizations if each is not None)
+    return float(first * second / made)
 
 
 def difference_of_bytes(op: View, g: Graph) -> None:
@@ -138,7 +146,7 @@ def _adds_codes(first: float, second: float, a: int, b: int, output: int) -> boo
         first, second: what a code counts in units of the result's.
         a, b, output: zero points.
     """
-    if max(first, second) > _MOST_RATIO:
+    if _largest_sum(first, second) >= _INEXACT_SUM:
         return False
     codes = np.arange(256)
     sums = np.subtract.outer((codes - a) * first, (codes - b) * second) + output
@@ -169,12 +177,12 @@ def _sum(op: View, g: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
             raise Untranslatable(shifts_refusal(_scales(op)))
         x, y = (_shifted(g, value, shift) for value, shift in zip((x, y), shifts, strict=True))
         return g.op(op_type, x, y)
-    twice = float(2 * max(first, second))
+    twice = 2 * float(max(first, second))
     x, y = (
         rescaled(g, value, float(scale) / twice, _LARGEST_CODE, zeros=_SUM_BITS)
         for value, scale in ((x, first), (y, second))
     )
-    to_output = twice / float(np.float32(2**_SUM_BITS) * output)
+    to_output = twice / (2**_SUM_BITS * float(output))
     return rescaled(g, g.op(op_type, x, y), to_output, 2.0**31, bits=17)
 
 

@@ -108,6 +108,9 @@ def activation_bounds(function: ActivationFunctionType) -> tuple[float | None, f
     return _ACTIVATION_BOUNDS.get(function, (None, None))
 
 
+_BEYOND_CODES = 2.0**30  # also with a zero point still an INT32
+
+
 def quantized_activation_bounds(
     function: ActivationFunctionType, type: TensorType, scale: float, zero_point: int
 ) -> tuple[int, int]:
@@ -115,15 +118,17 @@ def quantized_activation_bounds(
     lowest, highest = quantized_range(type)
     low, high = activation_bounds(function)
     if low is not None:
-        lowest = max(lowest, zero_point + _rounded_ratio(low, scale))
+        lowest = max(lowest, zero_point + rounded_ratio(low, scale))
     if high is not None:
-        highest = min(highest, zero_point + _rounded_ratio(high, scale))
+        highest = min(highest, zero_point + rounded_ratio(high, scale))
     return lowest, highest
 
 
-def _rounded_ratio(value: float, scale: float) -> int:
-    ratio = float(np.float32(value) / np.float32(scale))
-    return int(copysign(floor(abs(ratio) + 0.5), ratio))
+def rounded_ratio(value: float, scale: float) -> int:
+    """`value` in units of `scale`, halves away from zero; cut to what an INT32 holds."""
+    with np.errstate(over="ignore"):
+        ratio = float(np.float32(value) / np.float32(scale))
+    return int(copysign(floor(min(abs(ratio), _BEYOND_CODES) + 0.5), ratio))
 
 
 def fake_quant_range(options: FakeQuantOptions) -> tuple[np.float32, np.float32, np.float32]:
