@@ -25,21 +25,22 @@ _LARGEST = float(np.finfo(np.float32).max)
 def l2_normalization(op: OperatorView[L2NormOptions], g: Graph) -> None:
     """x / Max(ReduceL2(x), 1e-6) along the last axis.
 
-    For codes the limit is a tenth of a step. TFLite has none, and only zeros are below this one.
+    Codes are read in steps of 1, since squares of their reals could exceed float32. Their limit is
+    a tenth of a step. TFLite has none, and only zeros are below this one.
     """
     input, output = op["input"], op.output
     check_types(op, frozenset({_T.FLOAT32, _T.UINT8, _T.INT8}))
     if input.rank < 1 or op.options.fused_activation_function:
         raise Untranslatable("a scalar, or a fused activation")
-    limit = 1e-6
+    layout, limit = g.layout(input), 1e-6
     if input.quantization is not None and output.quantization is not None and input.is_quantized:
         if output.quantization.scalar_scale != 1 / 128:
             raise Untranslatable(
                 f"output scale is {output.quantization.scalar_scale}, expected 1/128"
             )
-        limit = input.quantization.scalar_scale / 10
-    layout = g.layout(input)
-    x = g.read(input, layout=layout)
+        x, limit = g.read_steps(input, layout=layout), 0.1
+    else:
+        x = g.read(input, layout=layout)
     axes = g.ints([layout.axis(input.rank - 1, input.rank)])
     norm = g.op("Max", g.op("ReduceL2", x, axes), g.constant(limit, np.float32))
     g.write(output, g.op("Div", x, norm), layout=layout)

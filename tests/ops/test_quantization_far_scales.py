@@ -13,7 +13,7 @@ import pytest
 
 from tests.one_op import Array, T, one_op_model, ours
 from tflite_ort import BridgeError, export_onnx
-from tflite_ort.schema import AddOptions, Op, SubOptions, TensorType
+from tflite_ort.schema import AddOptions, L2NormOptions, Op, SubOptions, TensorType
 from tflite_ort.schema.values.semantics import quantized_range
 
 UINT8, INT8, INT16 = TensorType.UINT8, TensorType.INT8, TensorType.INT16
@@ -82,3 +82,15 @@ def test_scales_whose_codes_exceed_floats(type: TensorType) -> None:
         ours(model, [codes, codes])
     with pytest.raises(BridgeError):
         export_onnx(model)
+
+
+@pytest.mark.parametrize("type", [UINT8, INT8], ids=lambda type: type.name)
+@pytest.mark.parametrize("scale", [1e-38, 1e-30, 1e20, 1e30])
+def test_norms_do_not_depend_on_the_scale(type: TensorType, scale: float) -> None:
+    rng = np.random.default_rng(0)
+    given = T((60, 8), type, scale=scale, zero_point=ZERO_POINTS[type])
+    made = T(given.shape, type, scale=1 / 128, zero_point=128 if type is UINT8 else 0)
+    codes = given.random(rng)
+    steps = codes.astype(np.float64) - ZERO_POINTS[type]
+    want = quantised(steps / np.sqrt((steps**2).sum(axis=1, keepdims=True)), made)
+    check(one_op_model(Op.L2_NORMALIZATION, [given], [made], L2NormOptions()), [codes], want)
