@@ -121,6 +121,20 @@ def test_nothing_found_of_codes(name: str) -> None:
     assert {row.runs_on for row in interpreter.delegation()} == {"ort"}
 
 
+@pytest.mark.parametrize("op", [Op.ADD, Op.MUL], ids=lambda op: op.name)
+def test_an_exported_file_computes_no_codes(op: Op) -> None:
+    """ONNX Runtime's QLinearMul of no elements ends the process."""
+    tensors = {
+        "x": T((0,), INT8, scale=0.1, zero_point=3),
+        "constant": T.constant(np.zeros((0, 2, 0), np.int8), scale=0.1),
+        "y": T((0, 2, 0), INT8, scale=0.3),
+    }
+    options = AddOptions() if op is Op.ADD else MulOptions()
+    model = graph_model(tensors, [Node(op, ["x", "constant"], ["y"], options, 2)], ["y"])
+    (made,) = exported(model, [np.zeros(0, np.int8)], input_shapes={"x": ("N",)})
+    assert (made.shape, made.dtype) == ((0, 2, 0), np.int8)
+
+
 def test_no_channels_are_not_kept_in_blocks() -> None:
     """ONNX Runtime loads no convolution of no channels, as which a PRELU of blocks is written."""
     tensors = {

@@ -131,10 +131,12 @@ class Graph(NotedNodes):
     def _safe_if_empty(self, value: ir.Value, tensor: TensorView) -> ir.Value:
         """`value`, ready to be quantised even if `tensor` has no elements.
 
-        An integer operator of ONNX Runtime would then end the process, or give nothing at all.
+        An integer operator of ONNX Runtime would then end the process, or give nothing at all. In
+        an exported file, open sizes are taken not to be 0: else most operators would be slower.
         """
-        producer, empty = value.producer(), tensor.dynamic or 0 in tensor.shape
-        if not (self.target.fallback and empty) or producer is None:
+        producer = value.producer()
+        empty = self.target.fallback if tensor.dynamic else 0 in tensor.shape
+        if not empty or producer is None:
             return value
         return self.apart(value) if producer.op_type in _FAILING_ON_NONE else value
 
