@@ -94,20 +94,18 @@ def measure(path: Path, folder: Path, rounds: int) -> dict[str, Any]:
         loaded(load)
     whole = isinstance(loaded(loads["cached"])._subgraph(0).executor.plan, StoredPlan)
     turns: dict[str, list[float]] = {name: [] for name in loads}
-    for number in range(rounds):
+    for _ in range(rounds):
         for name, load in loads.items():
-            if name != "anew" or number < 2:
-                turns[name].append(1e3 * seconds(load))
+            turns[name].append(1e3 * seconds(load))
     floors = {  # not before: interpreters that are kept make the loads of others slower
         "floor": sessions_of(loads["cached"]),
         "floor_anew": sessions_of(loads["anew"]),
     }
     turns |= {name: [] for name in floors}
-    for number in range(rounds):  # as the loads: after one of LiteRT's
+    for _ in range(rounds):  # as the loads: after one of LiteRT's
         loaded(loads["litert"])
         for name, make in floors.items():
-            if name != "floor_anew" or number < 2:
-                turns[name].append(1e3 * timed(make))
+            turns[name].append(1e3 * timed(make))
     facts = {"model": path.name, "whole": whole, "has_sessions": bool(floors["floor"]())}
     return {**facts, **{name: min(times) for name, times in turns.items()}}
 
