@@ -396,10 +396,11 @@ def test_a_file_that_is_missing_is_one_line(command: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("command", ["run", "export", "inspect", "versions", "bench"])
-def test_a_file_that_is_no_model_is_one_line(command: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_model_is_one_line_that_names_it(command: str, tmp_path: Path) -> None:
     path = tmp_path / "text.tflite"
     path.write_text("no flatbuffer, however long it may be")
-    assert len(refusal(command, path).splitlines()) == 1
+    (line,) = refusal(command, path).splitlines()
+    assert line.startswith(f"error: {path}: ")
 
 
 def test_versions_prints_json() -> None:

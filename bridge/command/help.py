@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import types
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from inspect import cleandoc, unwrap
 from pathlib import Path
@@ -79,7 +79,7 @@ class VerbCommand(TyperCommand):
             try:
                 return super().invoke(ctx)
             except (schema.ModelError, schema.VersionError, schema.ExportError) as error:
-                complain(error, ctx.params.get("model"))
+                complain(error, _sole_model(ctx.params))
                 raise typer.Exit(1) from error
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -95,6 +95,12 @@ class VerbCommand(TyperCommand):
         shared = [_option(each, words) for each in options if _place(each)]
         arguments = [_argument(each) for each in self.params if _is_argument(each)]
         return Told(*_heading(ctx, self.help), arguments, own, shared)
+
+
+def _sole_model(given: Mapping[str, Any]) -> Path | None:
+    """The model that a verb is about, if it is about one."""
+    models = given.get("models") or [given.get("model")]
+    return models[0] if len(models) == 1 else None
 
 
 class VerbGroup(TyperGroup):
