@@ -1,12 +1,13 @@
 """The time of a token with caches that stay inside, by how many tokens are there.
 
-    python benchmarks/kept_caches.py [--models FOLDER] [--rounds 60] [--hybrid xnnpack] [NAME...]
+    python benchmarks/kept_caches.py [--models FOLDER] [--rounds 60] [--hybrid xnnpack]
+                                     [--threads 1] [NAME...]
 
 Models: $TFLITE_ORT_MODELS2, else ../shared/models2. The decode signature of every language model is
-called through its runner with 17 tokens, and with as many as fit but for 31, on one thread. Ours
-keeps its caches; LiteRT's runner gets them as inputs and returns them, and `invoke` is LiteRT
-without these copies. All calls take turns; times are medians. The ratios are LiteRT / ours, and for
-each round without LiteRT our time with few tokens over that with many.
+called through its runner with 17 tokens, and with as many as fit but for 31. Ours keeps its caches;
+LiteRT's runner gets them as inputs and returns them, and `invoke` is LiteRT without these copies.
+All calls take turns; times are medians. The ratios are LiteRT / ours, and for each round without
+LiteRT our time with few tokens over that with many.
 """
 
 from __future__ import annotations
@@ -75,12 +76,15 @@ def by_round(calls: Mapping[Key, Callable[[], Any]], rounds: int) -> dict[Key, A
     return {place: np.array(each) * 1e6 for place, each in times.items()}
 
 
-def times_of(path: Path, inputs: Mapping[str, Any], hybrid: str, rounds: int) -> dict[Place, Array]:
+def times_of(
+    path: Path, inputs: Mapping[str, Any], hybrid: str, threads: int, rounds: int
+) -> dict[Place, Array]:
     """The times of the decode signature of a file, by number of tokens and runtime."""
     caches = {name for name in inputs if name.startswith("kv_cache")}
-    theirs = LiteRT(str(path), num_threads=1)
+    theirs = LiteRT(str(path), num_threads=threads)
     runner = theirs.get_signature_runner("decode")
-    kept = Interpreter(path, hybrid=hybrid).get_signature_runner("decode", keep=caches)
+    ours = Interpreter(path, hybrid=hybrid, num_threads=threads)
+    kept = ours.get_signature_runner("decode", keep=caches)
     empty = {name: np.zeros(inputs[name][0], np.dtype(inputs[name][1])) for name in caches}
     capacity = max(size for name in caches for size in inputs[name][0])
     calls: dict[Place, Callable[[], Any]] = {}
@@ -116,6 +120,7 @@ def main() -> None:
     parser.add_argument("--models", type=Path, default=FOLDER)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--hybrid", default="xnnpack")
+    parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     for entry in json.loads((arguments.models / "index.json").read_text())["models"]:
         inputs = entry["signatures"].get("decode", {"inputs": {}})["inputs"]
@@ -123,7 +128,8 @@ def main() -> None:
         if not wanted or not any(name.startswith("kv_cache") for name in inputs):
             continue
         path = arguments.models / entry["file"]
-        for line in lines(times_of(path, inputs, arguments.hybrid, arguments.rounds)):
+        how = arguments.hybrid, arguments.threads, arguments.rounds
+        for line in lines(times_of(path, inputs, *how)):
             print(f"{entry['name']:34}{line}", flush=True)
 
 
