@@ -204,9 +204,7 @@ def _sliced_bytes(node: ir.Node, slices: Collection[str]) -> int:
     value = node.inputs[0] if node.op_type == "Slice" else None
     if value is None or node.name.partition("/")[0] in slices:
         return 0
-    while (maker := value.producer()) is not None and maker.op_type == "Reshape":
-        assert maker.inputs[0] is not None
-        value = maker.inputs[0]
+    value = ir.before_reshapes(value)
     sizes = [size for size in value.shape or () if isinstance(size, int)]
     return 0 if value.dtype is None else known_product(sizes) * value.dtype.numpy().itemsize
 

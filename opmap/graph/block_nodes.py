@@ -21,13 +21,11 @@ class Uses:
     """Which nodes read a value, and whether something outside of the graph's own nodes does."""
 
     def __init__(self, graph: ir.Graph) -> None:
-        self._readers: dict[int, list[ir.Node]] = {}
+        self._readers = graph.readers()
         self.elsewhere = {id(value) for value in graph.outputs}
-        own = {id(node) for node in graph.nodes}
-        for value, node, _ in graph.reads():
-            self._readers.setdefault(id(value), []).append(node)
-            if id(node) not in own:
-                self.elsewhere.add(id(value))
+        for node in graph.nodes:
+            for body in node.bodies:
+                self.elsewhere |= body.read_ids()
 
     def of(self, value: ir.Value) -> Sequence[ir.Node]:
         """The nodes that read `value`, as often as they do."""

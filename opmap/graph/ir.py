@@ -221,6 +221,14 @@ class Graph:
         read."""
         return Counter(map(id, self._read()))
 
+    def readers(self) -> dict[int, list[Node]]:
+        """By the `id` of a value, the nodes that read it, in bodies too; a node as often as it
+        does."""
+        found = dict[int, list[Node]]()
+        for value, node, _ in self.reads():
+            found.setdefault(id(value), []).append(node)
+        return found
+
     def drop_unread(self) -> None:
         """Leave out the initializers that no node reads."""
         read = self.read_ids()
@@ -291,6 +299,15 @@ def nested(nodes: Iterable[Node]) -> list[Node]:
         for body in node.bodies:
             found += nested(body.nodes)
     return found
+
+
+def before_reshapes(value: Value) -> Value:
+    """What was reshaped to `value`, which may be itself."""
+    node = value.producer()
+    while node is not None and node.op_type == "Reshape" and node.inputs[0] is not None:
+        value = node.inputs[0]
+        node = value.producer()
+    return value
 
 
 def leading_to(results: Iterable[Value], nodes: Sequence[Node]) -> list[Node]:

@@ -64,22 +64,13 @@ class ShapedNodes(QuantizedNodes):
 
     def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
         """Reshape; sizes of 0 are allowed, and one unknown size is inferred."""
-        value = _before_reshapes(value)
+        value = ir.before_reshapes(value)  # of two in a row the second is enough
         if value.shape is not None and is_known(*shape) and tuple(value.shape) == tuple(shape):
             return value
         if not one_is_inferred(shape) and (not is_known(*shape) or 0 in shape):
             return self.op("Reshape", value, self.shape(shape), allowzero=1)
         target = [size if is_known(size) else -1 for size in shape]
         return self.op("Reshape", value, self.ints(target))
-
-
-def _before_reshapes(value: ir.Value) -> ir.Value:
-    """What was reshaped to `value`: of two Reshapes in a row the second is enough."""
-    node = value.producer()
-    while node is not None and node.op_type == "Reshape" and node.inputs[0] is not None:
-        value = node.inputs[0]
-        node = value.producer()
-    return value
 
 
 def one_is_inferred(shape: Sequence[int]) -> bool:

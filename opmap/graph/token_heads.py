@@ -33,9 +33,7 @@ def join_turned_heads(graph: ir.Graph) -> None:
     turning = sum(node.op_type == "RotaryEmbedding" for node in graph.nodes)
     if turning < 2 or any(node.bodies for node in graph.nodes):
         return
-    readers, outputs = dict[int, list[ir.Node]](), set(map(id, graph.outputs))
-    for value, node, _ in graph.reads():
-        readers.setdefault(id(value), []).append(node)
+    readers, outputs = graph.readers(), set(map(id, graph.outputs))
     reshapes = [node for node in graph.nodes if node.op_type == "Reshape"]
     made = _Made(graph)
     for layer in [_Layer.of(node, readers, outputs) for node in reshapes]:
@@ -112,8 +110,11 @@ class _Turn:
         lookup = None if rows is None else rows.producer()
         if lookup is None or lookup.op_type != "Gather" or lookup.attributes.get("axis", 0):
             return None
-        table, position = _array(lookup.inputs[0]), _before_reshape(lookup.inputs[1])
-        if table is None or table.ndim != 3 or position is None or position.producer() is not None:
+        table, index = _array(lookup.inputs[0]), lookup.inputs[1]
+        if table is None or table.ndim != 3 or index is None:
+            return None
+        position = ir.before_reshapes(index)
+        if position.producer() is not None:
             return None
         same = bool((table == table[:, :1, :1]).all())
         return cls(node, before, position, table[:, 0, 0]) if same else None
@@ -295,8 +296,3 @@ def _reader(value: ir.Value, readers: Readers) -> ir.Node | None:
     """The node that alone reads a value; None where there are others."""
     found = readers.get(id(value), ())
     return found[0] if len(found) == 1 else None
-
-
-def _before_reshape(value: ir.Value | None) -> ir.Value | None:
-    node = None if value is None else value.producer()
-    return node.inputs[0] if node is not None and node.op_type == "Reshape" else value

@@ -31,7 +31,7 @@ def write_rows(
     Returns:
         The places of an input and of an output, and the shape that both have from now on.
     """
-    written, readers = [], _readers(graph)
+    written, readers = [], graph.readers()
     for number in outputs:
         result = graph.outputs[number]
         node = result.producer()
@@ -41,7 +41,7 @@ def write_rows(
         source = next((place for place in inputs if graph.inputs[place] is cache), None)
         if source is None or cache is None or row is None or index is None:
             continue
-        shape, row = _sizes(cache.shape), _before_reshape(row)
+        shape, row = _sizes(cache.shape), ir.before_reshapes(row)
         if not shape or shape[0] != 1 or _sizes(row.shape) != (1, *shape[2:]):
             continue
         read = readers.get(id(result), [])
@@ -68,7 +68,7 @@ def as_numbers(graph: ir.Graph, inputs: Collection[int]) -> list[int]:
     Returns:
         The places of those that did.
     """
-    made, readers = [], _readers(graph)
+    made, readers = [], graph.readers()
     for place in inputs:
         value = graph.inputs[place]
         read = readers.get(id(value), [])
@@ -119,14 +119,6 @@ def _as_place(graph: ir.Graph, index: ir.Value, name: str) -> ir.Node:
     return ir.Node("Reshape", [index, sizes], [ir.Value(name)], name=name)
 
 
-def _readers(graph: ir.Graph) -> Readers:
-    """By the id of a value, the nodes that read it."""
-    found = Readers()
-    for value, node, _ in graph.reads():
-        found.setdefault(id(value), []).append(node)
-    return found
-
-
 def _replace(graph: ir.Graph, values: dict[int, ir.Value]) -> None:
     """Read others in the place of the values with these ids."""
     for node in graph.all_nodes():
@@ -141,12 +133,6 @@ def _target(node: ir.Node) -> Shape | None:
         return None
     shape = tuple(int(size) for size in sizes.const_value.array)
     return None if min(shape, default=1) < 1 else shape
-
-
-def _before_reshape(value: ir.Value) -> ir.Value:
-    node = value.producer()
-    source = None if node is None or node.op_type != "Reshape" else node.inputs[0]
-    return value if source is None else source
 
 
 def _sizes(shape: ir.Shape | None) -> Shape | None:
