@@ -28,7 +28,7 @@ from tflite_ort.opmap.idioms.products_of_cells import product_lowerings
 from tflite_ort.opmap.idioms.rounded_rows import (
     is_rounded,
     rounded_product,
-    rounded_product_of_4_bits,
+    product_of_4_bits,
     unpacks_4_bits,
 )
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
@@ -161,12 +161,13 @@ def _coded_product(
 ) -> ir.Value | None:
     """The product of floats and 8-bit weights that stay codes; None if these become floats."""
     input, filter = op["input"], op["filter"]
-    matrix = None if input.is_quantized else WeightMatrix.of_codes(filter)
-    if matrix is None:
+    if input.is_quantized or not filter.is_constant:
         return None
     count = math.prod(input.shape) // filter.shape[1] if is_known(*input.shape) else 0
-    packed = filter.type is TensorType.INT4
-    if packed and (count == 1 or g.target.hybrid != "auto"):
+    if filter.type is TensorType.INT4 and (count == 1 or g.target.hybrid != "auto"):
+        return None
+    matrix = WeightMatrix.of_codes(filter)
+    if matrix is None:
         return None
     bias = accumulator_bias(g, input, filter, op.get("bias"))
     if count == 1 or not asymmetric:
@@ -211,7 +212,7 @@ def _product(op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value) 
     count = math.prod(input.shape) // filter.shape[1] if is_known(*input.shape) else 0
     packed = filter.type is TensorType.INT4 and not input.is_quantized
     if packed and not unpacks_4_bits(g, filter, count):
-        product = rounded_product_of_4_bits(g, rows, filter, count)
+        product = product_of_4_bits(g, rows, filter, count)
         if product is None:
             product = g.op("MatMul", rows, g.packed_weights(filter, permutation=(1, 0)))
         return product if bias is None else g.op("Add", product, bias)

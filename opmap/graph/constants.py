@@ -70,7 +70,7 @@ class Constants:
         byte."""
         key = id(source), ("packed", *order)
         if key not in self._laid:
-            moved = np.transpose(codes, order)
+            moved = in_order(np.transpose(codes, order))
             tensor = ir.Tensor(semantics.pack(moved, 4), ir.DataType.INT4, moved.shape)
             self._laid[key] = source, self._added(tensor, name)
         return self._laid[key][1]

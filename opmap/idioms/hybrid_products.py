@@ -60,12 +60,12 @@ class WeightMatrix:
 
         None for any other tensor.
         """
-        quantization = tensor.quantization
-        if tensor.data is None or tensor.type not in _CODES or quantization is None:
+        quantization, rows = tensor.quantization, tensor.shape[0]
+        if not tensor.is_constant or tensor.type not in _CODES or quantization is None:
             return None
-        rows = len(tensor.data)
         if quantization.zero_point.any() or quantization.scale.size not in (1, rows):
             return None
+        assert tensor.data is not None
         codes = tensor.data.astype(np.int8, copy=False)
         return cls(codes, np.broadcast_to(quantization.scale, rows))
 
@@ -74,13 +74,14 @@ class WeightMatrix:
         """The matrix of the right-hand side of a product, as `of_codes`: [K, N] behind dimensions
         of 1, or [N, K] if `adjoint`, with one scale or one for each of N."""
         quantization, shape = tensor.quantization, tensor.shape
-        if tensor.data is None or tensor.type not in _CODES or quantization is None:
+        if not tensor.is_constant or tensor.type not in _CODES or quantization is None:
             return None
         units, axis = shape[-2 if adjoint else -1], tensor.rank - (2 if adjoint else 1)
         if quantization.zero_point.any() or any(size != 1 for size in shape[:-2]):
             return None
         if quantization.scale.size > 1 and quantization.axis != axis:
             return None
+        assert tensor.data is not None
         codes = tensor.data.reshape(shape[-2:]).astype(np.int8, copy=False)
         scale = np.broadcast_to(quantization.scale, units)
         return cls(codes if adjoint else codes.T, scale)

@@ -31,14 +31,14 @@ def symmetric(g: Graph, filter: TensorView, *, may_repeat: bool) -> tuple[Tensor
         The filter with the weights of the appended channels last, and the channels to append. The
         filter itself and no channels where the target wants no such weights, or has none of them.
     """
-    data, quantization = filter.data, filter.quantization
+    quantization = filter.quantization
     if not (g.target.symmetric_weights and g.target.weights == "int8"):
         return filter, []
-    if filter.type is not TensorType.UINT8 or data is None:
+    if filter.type is not TensorType.UINT8 or filter.data is None:
         return filter, []
     if quantization is None or quantization.per_channel:
         return filter, []
-    rest = data.astype(np.int16) - quantization.scalar_zero_point
+    rest = filter.data.astype(np.int16) - quantization.scalar_zero_point
     parts, repeated, channels = [], [], np.arange(filter.shape[-1])
     while channels.size:
         parts.append(rest[..., channels].clip(_INT8.min, _INT8.max).astype(np.int8))

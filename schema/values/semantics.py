@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from math import ceil, copysign, floor
 from typing import Any
 
@@ -21,6 +22,7 @@ from tflite_ort.schema.values.sparsity import densify as densify
 Shape = tuple[int, ...]
 Array = npt.NDArray[Any]
 
+_OCTETS_AT_ONCE = 1 << 16
 _ACTIVATION_BOUNDS: dict[ActivationFunctionType, tuple[float | None, float | None]] = {
     ActivationFunctionType.RELU: (0.0, None),
     ActivationFunctionType.RELU_N1_TO_1: (-1.0, 1.0),
@@ -168,21 +170,36 @@ def pack(codes: Array, bits: int) -> Array:
     """Values of 2 or 4 bits as flat bytes, the first in the low bits; the last byte is filled with
     zeros."""
     each = 8 // bits
-    flat = np.append(codes.reshape(-1), np.zeros(-codes.size % each, codes.dtype)).view(np.uint8)
-    fields = (flat & np.uint8(2**bits - 1)).reshape(-1, each)
-    octets = fields[:, 0].copy()
+    flat = codes.reshape(-1)
+    if rest := -flat.size % each:
+        flat = np.append(flat, np.zeros(rest, codes.dtype))
+    fields = flat.view(np.uint8)
+    octets = fields[::each] & np.uint8(2**bits - 1)
     for place in range(1, each):
-        octets |= fields[:, place] << np.uint8(bits * place)
+        field = fields[place::each] & np.uint8(2**bits - 1)
+        octets |= field << np.uint8(bits * place)
     return octets
 
 
 def unpack(packed: Array, count: int, bits: int, *, signed: bool = True) -> Array:
     """`count` values of 2 or 4 bits from flat bytes, the low bits first, as int8 (uint8 if
     unsigned)."""
-    octets = packed.view(np.uint8).reshape(-1)[: ceil(count * bits / 8), None]
-    codes = (octets >> np.arange(0, 8, bits, dtype=np.uint8)) & np.uint8(2**bits - 1)
-    flat = codes.reshape(-1)[:count]
-    if flat.size < count:
-        raise MalformedModel(f"{packed.size} bytes hold {flat.size} of {count} {bits}-bit values")
-    half = np.uint8(2 ** (bits - 1))
-    return ((flat ^ half) - half).view(np.int8) if signed else flat
+    octets = packed.view(np.uint8).reshape(-1)[: ceil(count * bits / 8)]
+    if octets.size * 8 < count * bits:
+        raise MalformedModel(f"{packed.size} bytes hold {octets.size * 8 // bits} of {count} {bits}-bit values")
+    fields = _fields_of_octets(bits, signed)
+    words = np.empty(octets.size, fields.dtype)
+    for start in range(0, octets.size, _OCTETS_AT_ONCE):  # numpy makes indices of 8 bytes of them
+        part = slice(start, start + _OCTETS_AT_ONCE)
+        np.take(fields, octets[part], out=words[part], mode="clip")
+    return words.view(np.int8 if signed else np.uint8)[:count]
+
+
+@cache
+def _fields_of_octets(bits: int, signed: bool) -> Array:
+    """For each byte, a word whose bytes are the values of `bits` bits that are in it."""
+    octets = np.arange(256, dtype=np.uint8)[:, np.newaxis]
+    above = np.arange(8 - bits, -1, -bits, dtype=np.uint8)  # so many bits are above a value
+    kind = np.int8 if signed else np.uint8  # shifted back, an int8 keeps its sign
+    fields = (octets << above).view(kind) >> kind(8 - bits)
+    return fields.view(f"u{8 // bits}").reshape(-1)

@@ -112,6 +112,10 @@ class Packed:
         values.flags.writeable = False
         return values.reshape(self.shape)
 
+    def used(self) -> npt.NDArray[np.uint8]:
+        """The bytes that hold values of `shape`; the file may have more."""
+        return self.octets.reshape(-1)[: math.ceil(math.prod(self.shape) * self.bits / 8)]
+
 
 @record(eq=False)
 class TensorView:
@@ -160,6 +164,13 @@ class TensorView:
     def data(self) -> Array | None:
         """A constant's values, 4- and 2-bit ones as int8; None for any other tensor."""
         return self.constant.unpacked() if isinstance(self.constant, Packed) else self.constant
+
+    def packed(self, bits: int) -> npt.NDArray[np.uint8]:
+        """A constant's values of 2 or 4 bits as flat bytes, the first in the lowest bits."""
+        assert self.constant is not None
+        if isinstance(self.constant, Packed):
+            return self.constant.used()
+        return semantics.pack(self.constant, bits)
 
     @property
     def is_constant(self) -> bool:
