@@ -27,8 +27,8 @@ from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, s
 from tflite_ort.opmap.idioms.products_of_cells import product_lowerings
 from tflite_ort.opmap.idioms.rounded_rows import (
     is_rounded,
-    rounded_product,
     product_of_4_bits,
+    rounded_product,
     unpacks_4_bits,
 )
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated

@@ -28,6 +28,8 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.file.element_types import PACKED_BITS
+from tflite_ort.schema.values.semantics import quantized_range, unpack
 from tflite_ort.schema.values.sizes import has_zero
 from tflite_ort.schema.values.view import Blocks
 
@@ -52,46 +54,71 @@ def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
         domain = moved_domain(table, output)
         g.write(output, g.op("Gather", g.read(table, domain=domain), places), domain=domain)
         return
-    if table.data is not None and table.blocks is not None:
+    if table.is_constant and table.blocks is not None:
         rows = _rows_of_blocks(g, table, table.blocks, places, ids.shape[0])
         rows = g.cast(rows, output.dtype)
         g.write(output, g.reshape(rows, output.shape))
         return
     quantization = table.quantization
-    if table.data is None or quantization is None or table.data.itemsize != _CODES:
+    if not table.is_constant or quantization is None or table.dtype.itemsize != _CODES:
         raise Untranslatable(f"{output.type.name} rows from a table of {table.type.name}")
     if output.dtype.kind != "f" or quantization.zero_point[0]:
         raise Untranslatable(f"{output.type.name} rows, zero point {quantization.zero_point[0]}")
-    # TFLite reads uint8 codes as int8 ones.
-    codes, scales = table.data.view(np.int8), quantization.scale
+    scales = quantization.scale
     if quantization.per_channel:
         scales = scales.reshape(-1, *(1,) * (table.rank - 1))
-    if g.target.cpu_kernels and codes.size <= _MOST_UNPACKED and output.type is TensorType.FLOAT32:
-        real = partial(_unpacked, codes, scales)
+    few = prod(table.shape) <= _MOST_UNPACKED
+    if g.target.cpu_kernels and few and output.type is TensorType.FLOAT32:
+        real = partial(_unpacked, table, scales)
         rows = g.constants.laid(table.constant, "as floats", real, table.name)
         g.write(output, g.op("Gather", rows, places))
         return
-    rows = g.op("Gather", g.constants.add(codes, table.name), places)
+    rows = _rows_of_codes(g, table, places, ids.shape[0])
     if quantization.per_channel:
         scale = g.op("Gather", g.constant(scales), places)
     else:
         scale = g.constant(quantization.sole_scale)
-    value = g.op("Mul", g.cast(rows, ir.DataType.FLOAT), scale)
-    g.write(output, g.cast(value, output.dtype))
+    g.write(output, g.cast(g.op("Mul", rows, scale), output.dtype))
 
 
-def _unpacked(codes: Array, scales: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _codes(table: TensorView) -> npt.NDArray[np.int8]:
+    """Those of a constant table; TFLite reads uint8 codes as int8 ones."""
+    return np.asarray(table.data).view(np.int8)
+
+
+def _unpacked(table: TensorView, scales: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """The table as the real numbers that TFLite makes of its rows."""
-    return codes.astype(np.float32) * scales
+    return _codes(table).astype(np.float32) * scales
+
+
+def _rows_of_codes(g: Graph, table: TensorView, places: ir.Value, count: int) -> ir.Value:
+    """Rows of the codes of a table as float32 [count, ...].
+
+    Packed codes stay packed: a byte of a row is looked up in a table of what is in each byte.
+    """
+    bits, shape = PACKED_BITS.get(table.type), table.shape
+    if bits is None or prod(shape[1:]) * bits % 8:
+        codes = g.constants.laid(table.constant, "codes", partial(_codes, table), table.name)
+        return g.cast(g.op("Gather", codes, places), ir.DataType.FLOAT)
+
+    def octets() -> npt.NDArray[np.uint8]:
+        return table.packed(bits).reshape(shape[0], -1)
+
+    rows = g.op("Gather", g.constants.laid(table.constant, "octets", octets, table.name), places)
+    every = np.arange(256, dtype=np.uint8)
+    signed = quantized_range(table.type)[0] < 0
+    fields = unpack(every, 256 * 8 // bits, bits, signed=signed).reshape(256, -1)
+    values = g.constants.once(fields.astype(np.float32), f"fields_of_{table.type.name}")
+    rows = g.op("Gather", values, g.cast(rows, ir.DataType.INT32))
+    return g.reshape(rows, (count, *shape[1:]))
 
 
 def _rows_of_blocks(
     g: Graph, table: TensorView, blocks: Blocks, places: ir.Value, count: int
 ) -> ir.Value:
     """Rows of blockwise codes as real numbers [count, blocks, block size]."""
-    codes = g.op("Gather", g.constant(np.asarray(table.data)), places)
-    shape = (count, *blocks.scale.shape[1:], blocks.size)
-    real = g.reshape(g.cast(codes, ir.DataType.FLOAT), shape)
+    codes = _rows_of_codes(g, table, places, count)
+    real = g.reshape(codes, (count, *blocks.scale.shape[1:], blocks.size))
     scale = g.constant(blocks.scale[..., np.newaxis], np.float32)
     return g.op("Mul", real, g.op("Gather", scale, places))
 

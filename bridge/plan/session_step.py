@@ -92,7 +92,7 @@ def session_step(
         context.recorder.add(context.scope, session, inputs, outputs, passed, **facts)
         if session is not None:
             _check_saved(session, provider, context.recorder)
-            if may_share(provider, threads, session.in_place):
+            if may_share(provider, threads):
                 context.recorder.share(session)
     lowered.release()
     run = bound_run(session, inputs, outputs, passed, memory, noted=context.continued)

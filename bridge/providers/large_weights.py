@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy.typing as npt
@@ -21,23 +22,51 @@ _LARGE_BYTES = 1 << 24
 _READERS = {("Gemm", 1), ("MatMul", 0), ("MatMul", 1), ("Gather", 0)}
 
 
+# A table from which rows are taken needs no packing: ONNX Runtime's copy of it is of no use.
+_TABLE_BYTES = 1 << 20
+_LOOKUPS = {("Gather", 0)}
+
+
 def read_in_place(graph: ir.Graph) -> dict[str, Array]:
-    """By name, the large float weights of a large model, which are to become inputs of `graph`."""
-    large = {n: value.const_value for n, value in graph.initializers.items() if _is_large(value)}
-    if _size(large) < LARGE_MODEL_BYTES:
-        return {}
-    for value, node, position in graph.reads():
-        if (node.op_type, position) not in _READERS:
-            large.pop(value.name, None)
-    if _size(large) < LARGE_MODEL_BYTES:
-        return {}
-    return {name: tensor.array for name, tensor in large.items() if tensor is not None}
+    """By name, the weights that are to become inputs of `graph`: large tables that are only looked
+    up in, and the large float weights of a large model."""
+    constants = graph.initializers.items()
+    tables = {name: value for name, value in constants if _is_table(value)}
+    floats = {name: value for name, value in constants if _is_large(value)}
+    if _size(floats) >= LARGE_MODEL_BYTES:
+        floats = _only_read_by(_READERS, graph, floats)
+    tables = _only_read_by(_LOOKUPS, graph, tables) if tables else {}
+    large = floats if _size(floats) >= LARGE_MODEL_BYTES else {}
+    return {name: _tensor(value).array for name, value in (tables | large).items()}
 
 
-def _size(tensors: Mapping[str, ir.Tensor | None]) -> int:
-    return sum(tensor.nbytes for tensor in tensors.values() if tensor is not None)
+def _only_read_by(
+    readers: AbstractSet[tuple[str, int]], graph: ir.Graph, values: Mapping[str, ir.Value]
+) -> dict[str, ir.Value]:
+    """Those that no other nodes read, nor the same ones as other inputs."""
+    others = {
+        value.name for value, node, place in graph.reads() if (node.op_type, place) not in readers
+    }
+    others.update(value.name for value in graph.outputs)
+    return {name: value for name, value in values.items() if name not in others}
+
+
+def _size(values: Mapping[str, ir.Value]) -> int:
+    return sum(_tensor(value).nbytes for value in values.values())
+
+
+def _tensor(value: ir.Value) -> ir.Tensor:
+    assert value.const_value is not None
+    return value.const_value
 
 
 def _is_large(value: ir.Value) -> bool:
     floats = value.dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16)
     return floats and value.const_value is not None and value.const_value.nbytes >= _LARGE_BYTES
+
+
+def _is_table(value: ir.Value) -> bool:
+    tensor = value.const_value
+    if tensor is None or tensor.nbytes < _TABLE_BYTES:
+        return False
+    return tensor.array.dtype.isbuiltin == 1 and tensor.array.dtype.kind in "biuf"

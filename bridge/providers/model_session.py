@@ -64,10 +64,10 @@ def model_session(
     graph = SessionGraph(content, weights, fed, operators, alone)
     special = config is not None or profile is not None or save is not None or not optimized
     draws = any(name.startswith(_RANDOM) for name in operators)  # its session has a generator
-    if may_share(provider, num_threads, fed) and not (special or draws):
+    if may_share(provider, num_threads) and not (special or draws):
         # They share the weights as well, and what ONNX Runtime packs of them.
         make = partial(Session, graph, num_threads=1, small=small)
-        return shared_session(content, make, lambda other: _same(other.weights, weights))
+        return shared_session(content, make, lambda other: _has(other, graph))
     return Session(
         graph,
         provider,
@@ -91,9 +91,16 @@ def _fuse(graph: ir.Graph) -> None:
         join_scales(graph)
 
 
-def _same(a: Mapping[str, Weights], b: Mapping[str, Weights]) -> bool:
-    """Whether weights of equal graphs, so of the same names, types and shapes, are equal."""
-    return all(_bytes(each.array) == _bytes(b[name].array) for name, each in a.items())
+def _has(session: Session, graph: SessionGraph) -> bool:
+    """Whether `session`, which was made of an equal graph, has the same weights."""
+    pairs = [(each.array, graph.weights[name].array) for name, each in session.weights.items()]
+    pairs += [(each, graph.in_place[name]) for name, each in session.in_place.items()]
+    return all(_is_same(a, b) for a, b in pairs)
+
+
+def _is_same(a: Array, b: Array) -> bool:
+    """Whether arrays of the same type and shape have the same bytes."""
+    return a.ctypes.data == b.ctypes.data or _bytes(a) == _bytes(b)
 
 
 def _bytes(array: Array) -> memoryview:

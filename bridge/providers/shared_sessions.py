@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable
 from weakref import WeakValueDictionary
 
 from tflite_ort.providers.provider import ON_CPU, Provider
@@ -14,15 +13,9 @@ from tflite_ort.providers.threads import shares_threads
 _SHARED: WeakValueDictionary[Hashable, Session] = WeakValueDictionary()
 
 
-def may_share(provider: Provider, num_threads: int, in_place: Mapping[str, Any]) -> bool:
-    """Whether a session is of use to other interpreters: it has no threads of its own, and no
-    weights in the bytes of one interpreter's model.
-
-    Args:
-        in_place: see `Session`.
-    """
-    alone = num_threads == 1 or shares_threads()
-    return alone and not in_place and provider == ON_CPU
+def may_share(provider: Provider, num_threads: int) -> bool:
+    """Whether a session is of use to other interpreters: it has no threads of its own."""
+    return (num_threads == 1 or shares_threads()) and provider == ON_CPU
 
 
 def shared_session(

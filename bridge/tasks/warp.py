@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.schema.arithmetic.kept_tables import kept_table
+from tflite_ort.schema.values.kept_tables import kept_table
 
 Array = npt.NDArray[Any]
 Rows = list[list[float]]

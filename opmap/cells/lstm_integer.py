@@ -28,7 +28,7 @@ from tflite_ort.opmap.idioms.fixed_point import (
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.arithmetic.fixed_point16 import logistic, tanh
-from tflite_ort.schema.arithmetic.kept_tables import kept_table
+from tflite_ort.schema.values.kept_tables import kept_table
 
 _FLOAT, _DOUBLE = ir.DataType.FLOAT, ir.DataType.DOUBLE
 _CODES = 65536

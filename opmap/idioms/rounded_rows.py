@@ -17,9 +17,9 @@ from tflite_ort.schema import TensorView
 
 _LARGEST, _ZERO_POINT = 127, 128
 _MICROSOFT = "com.microsoft"
-# Of MatMulNBits: activations of 8 bits or as they are, the blocks of a row of weights that it takes,
-# and those that weights without blocks get, the fastest first: 4-bit weights take 0.65 to 0.8 of
-# the time in blocks of 128 that they take in blocks of 32.
+# Of MatMulNBits: activations of 8 bits or as they are, the blocks of a row of weights that it
+# takes, and those that weights without blocks get, the fastest first: in blocks of 128 4-bit
+# weights take 0.65 to 0.8 of the time that they take in blocks of 32.
 _ROUNDED, _FLOATS, _BLOCKS, _RUNS = 4, 1, (32, 64, 128, 256), (128, 64, 32)
 # Nodes whose results are not negative, and those whose results are not if their first input is not.
 _NOT_NEGATIVE = {"Abs", "Exp", "HardSigmoid", "Relu", "Sigmoid", "Softmax", "Softplus"}
@@ -141,9 +141,7 @@ def unpacks_4_bits(g: Graph, filter: TensorView, rows: int) -> bool:
     return weights < (_WEIGHTS_OF_ONE_ROW if rows == 1 else _MOST_UNPACKED)
 
 
-def product_of_4_bits(
-    g: Graph, x: ir.Value, filter: TensorView, rows: int
-) -> ir.Value | None:
+def product_of_4_bits(g: Graph, x: ir.Value, filter: TensorView, rows: int) -> ir.Value | None:
     """`x` [rows, K] times the transposed 4-bit weights; None where the target has no kernel of
     them, or they are of another form.
 

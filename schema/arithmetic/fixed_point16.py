@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.schema.arithmetic.fixed_point import rounding_shift_right, saturate
-from tflite_ort.schema.arithmetic.kept_tables import kept_table
+from tflite_ort.schema.values.kept_tables import kept_table
 
 Array = npt.NDArray[Any]
 Int16Array = npt.NDArray[np.int16]

@@ -13,7 +13,7 @@ from tflite_ort.schema.arithmetic.fixed_point import (
     saturate,
 )
 from tflite_ort.schema.arithmetic.function_table import int16_table, interpolated
-from tflite_ort.schema.arithmetic.kept_tables import kept_table
+from tflite_ort.schema.values.kept_tables import kept_table
 
 Array = npt.NDArray[Any]
 Int16Array = npt.NDArray[np.int16]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from math import ceil, copysign, floor
 from typing import Any
 
@@ -14,6 +13,7 @@ from tflite_ort.schema.file.element_types import ELEMENT_TYPES, TensorType
 from tflite_ort.schema.file.enums import ActivationFunctionType, Padding
 from tflite_ort.schema.file.errors import MalformedModel, ModelError
 from tflite_ort.schema.file.layer_options import FakeQuantOptions, ResizeNearestNeighborOptions
+from tflite_ort.schema.values.kept_tables import kept_table
 from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.schema.values.slices import StridedSlice as StridedSlice
 from tflite_ort.schema.values.slices import strided_slice as strided_slice
@@ -186,7 +186,9 @@ def unpack(packed: Array, count: int, bits: int, *, signed: bool = True) -> Arra
     unsigned)."""
     octets = packed.view(np.uint8).reshape(-1)[: ceil(count * bits / 8)]
     if octets.size * 8 < count * bits:
-        raise MalformedModel(f"{packed.size} bytes hold {octets.size * 8 // bits} of {count} {bits}-bit values")
+        raise MalformedModel(
+            f"{packed.size} bytes hold {octets.size * 8 // bits} of {count} {bits}-bit values"
+        )
     fields = _fields_of_octets(bits, signed)
     words = np.empty(octets.size, fields.dtype)
     for start in range(0, octets.size, _OCTETS_AT_ONCE):  # numpy makes indices of 8 bytes of them
@@ -195,7 +197,7 @@ def unpack(packed: Array, count: int, bits: int, *, signed: bool = True) -> Arra
     return words.view(np.int8 if signed else np.uint8)[:count]
 
 
-@cache
+@kept_table
 def _fields_of_octets(bits: int, signed: bool) -> Array:
     """For each byte, a word whose bytes are the values of `bits` bits that are in it."""
     octets = np.arange(256, dtype=np.uint8)[:, np.newaxis]

@@ -288,6 +288,9 @@ SHORT = struct.pack("<Q", 10**12) + hugging_face()[8:]
         (bundle(metadata=field(7, b"\xff")), MalformedBundle, "no UTF-8"),
         (bundle(metadata=field(4, field(1, 2) + field(4, -1.0))), GenerationError, "temperature"),
     ],
+    ids=lambda part: (
+        part if isinstance(part, str) else ""
+    ),  # bytes as a name: too long to start processes
 )
 def test_bundles_that_are_refused(content: bytes, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
