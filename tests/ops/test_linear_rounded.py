@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.one_op import Case, Node, T, assert_close, graph_model, ours
-from tests.optimised import optimised_nodes
+from tests.optimised import optimised_graphs, optimised_nodes
 from tests.oracle import litert
 from tflite_ort import Interpreter
 from tflite_ort.providers.trials import exact_weight_type
@@ -147,6 +147,31 @@ def test_products_of_4_bit_weights_are_as_near_as_litert_s(
     error, *others = (float(np.sqrt(((each - true) ** 2).mean())) for each in (got, *theirs))
     assert 0 < error <= 1.02 * max(others)
     assert optimised_nodes(case.model())[node] == 1
+
+
+@pytest.mark.skipif(not ROUNDS, reason="this processor's products of 8 bits saturate")
+@pytest.mark.parametrize(("depth", "block"), [(512, 128), (320, 64), (288, 32)])
+@pytest.mark.parametrize("hybrid", ["auto", "float", "xnnpack", "dynamic"])
+def test_4_bit_weights_are_never_unpacked_for_a_single_row(
+    depth: int, block: int, hybrid: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = dense_of_4_bits(1, depth, 256)
+    x = np.random.default_rng(SEED).normal(0, 2, (1, depth)).astype(np.float32)
+    true, reach = product(case, x)
+    content = case.model()
+
+    def unpack(*_: Any, **__: Any) -> Array:
+        raise AssertionError("unpacked")
+
+    monkeypatch.setattr("tflite_ort.schema.values.semantics.unpack", unpack)
+    (got,), _ = ours(content, [x], hybrid=hybrid)
+    steps = np.abs(x).max() / (255 if hybrid == "xnnpack" else 127)
+    assert (np.abs(got - true) <= 0.5 * steps * reach + 1e-3).all()
+    (graph,) = optimised_graphs(content, hybrid=hybrid)
+    (node,) = (each for each in graph.graph.node if each.op_type == "MatMulNBits")
+    said = {each.name: each.i for each in node.attribute}
+    assert said["block_size"] == block
+    assert said["accuracy_level"] == (4 if hybrid == "auto" else 1)
 
 
 @pytest.mark.parametrize("shape", [(1, 64, 64), (12, 64, 128)], ids=str)
