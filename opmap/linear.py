@@ -293,16 +293,21 @@ def _coded_batch(op: OperatorView[BatchMatMulOptions], g: Graph) -> bool:
 
 def _constant_factor(g: Graph, x: TensorView, y: TensorView, adjoint: bool) -> ir.Value:
     """`y` as the right-hand side; where columns have scales of their own as a matrix, since
-    QLinearMatMul takes one scale of weights with more than two dimensions."""
+    QLinearMatMul takes one scale of weights with more than two dimensions.
+
+    Beside 16-bit activations 8-bit weights are floats: of a DequantizeLinear of weights ONNX
+    Runtime makes MatMulNBits, which by default rounds activations to 8 bits.
+    """
     permutation = _permutation(y.rank, adjoint)
     axis = permutation.index(y.quantization.axis) if y.quantization is not None else 0
     channels = y.quantization is not None and y.quantization.per_channel
+    if not x.is_quantized or (x.type is TensorType.INT16 and y.type is not TensorType.INT16):
+        return g.weights(y, permutation=permutation, real=True)
     matrix = axis == y.rank - 1 and x.rank >= y.rank and set(y.shape[:-2]) <= {1}
-    if channels and matrix and x.is_quantized:
+    if channels and matrix:
         shape = [y.shape[each] for each in permutation[-2:]]
         return g.weights(y, permutation=permutation, shape=shape, axis=1)
-    real = not x.is_quantized or (channels and x.type is not TensorType.INT16)
-    return g.weights(y, permutation=permutation, axis=axis, real=real)
+    return g.weights(y, permutation=permutation, axis=axis, real=channels)
 
 
 def _transposed(g: Graph, value: ir.Value, tensor: TensorView, adjoint: bool) -> ir.Value:

@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from tests.one_op import Node, T, assert_close, graph_model, one_op_model, ours
 from tests.ops.operands import exported, optimized_nodes, with_blocks
 from tests.ops.test_linear import product
 from tests.oracle import litert
+from tflite_ort import export_onnx
 from tflite_ort.schema import (
     BatchMatMulOptions,
     BridgeError,
@@ -74,6 +76,27 @@ def test_batch_matmul_with_a_scale_for_each_channel(
     assert not np.array_equal(litert(model, [feed])[0], want)
     for got in (by_ort, ours(model, [feed], [])[0], exported(model, [feed])):
         assert_close(got[0], want, 1, 0, "per channel")
+
+
+@pytest.mark.parametrize("adjoint", [False, True], ids=["plain", "adjoint"])
+@pytest.mark.parametrize("channels", [False, True], ids=["one scale", "columns"])
+@pytest.mark.parametrize("weights", ["uint8", "int8"])
+def test_exported_activations_of_16_bits_are_not_rounded_to_8(
+    weights: str, channels: bool, adjoint: bool
+) -> None:
+    """In a session without entries, where ONNX Runtime makes MatMulNBits of a DequantizeLinear."""
+    rng, depth, units = np.random.default_rng(0), 64, 32
+    codes = rng.integers(-127, 128, (units, depth) if adjoint else (depth, units)).astype(np.int8)
+    scale = rng.uniform(0.01, 0.02, units).tolist() if channels else 0.01
+    x = T((5, depth), TensorType.INT16, 0.001)
+    y = T.constant(codes, scale=scale, axis=0 if adjoint else 1)
+    output, options = T((5, units), TensorType.INT16, 0.0005), BatchMatMulOptions(adj_y=adjoint)
+    model = one_op_model(Op.BATCH_MATMUL, [x, y], [output], options, 3)
+    feed = x.random(rng)
+    proto = export_onnx(model, weights=weights)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    (got,) = session.run(None, {"in0": feed})
+    assert_close(got, ours(model, [feed])[0][0], 1, 0, "exported")
 
 
 @pytest.mark.parametrize("adjoint", [False, True], ids=["plain", "adjoint"])
