@@ -6,61 +6,85 @@ picks any, and ONNX Runtime picks the first. And TFLite selects a box without an
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
+from tflite_ort.opmap.idioms.suppression import Suppression, picked
 from tflite_ort.opmap.registry import translator
-from tflite_ort.schema import Op, OperatorView, Untranslatable
+from tflite_ort.schema import Op, OperatorView, TensorView, Untranslatable
+
+
+class _Selected(NamedTuple):
+    """The number of boxes wanted [1], the indices of the selected ones [K], and their scores."""
+
+    most: ir.Value
+    indices: ir.Value
+    scores: ir.Value
 
 
 @translator(Op.NON_MAX_SUPPRESSION_V4, versions=(1, 1))
 def non_max_suppression_v4(op: OperatorView[Any], g: Graph) -> None:
     """NonMaxSuppression, and zeros after the selected indices."""
-    most, selected, count = _selected(op, g)
-    _write_lists(op, g, [(0, selected)], most, count)
+    selected = _selected(op, g, None)
+    _write_lists(op, g, [selected.indices], selected.most)
 
 
-@translator(Op.NON_MAX_SUPPRESSION_V5, versions=(1, 1), constants=("sigma",))
+@translator(Op.NON_MAX_SUPPRESSION_V5, versions=(1, 1))
 def non_max_suppression_v5(op: OperatorView[Any], g: Graph) -> None:
-    """NonMaxSuppression and the scores; ONNX has no soft suppression, which only lowers scores."""
-    sigma = op["sigma"].data
-    if sigma is None or sigma.any():
-        raise Untranslatable(f"sigma is {sigma}: ONNX has no soft suppression")
-    most, selected, count = _selected(op, g)
-    scores = g.op("Gather", g.read(op["scores"]), selected)
-    _write_lists(op, g, [(0, selected), (1, scores)], most, count)
+    """The same with the scores, which overlaps lower if there is a sigma."""
+    selected = _selected(op, g, op["sigma"])
+    _write_lists(op, g, [selected.indices, selected.scores], selected.most)
 
 
-def _selected(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """The number of boxes wanted, the indices of the selected ones, and the number of these.
-
-    All are int64: [1], [K] and [1].
-    """
+def _selected(op: OperatorView[Any], g: Graph, sigma: TensorView | None) -> _Selected:
+    """A NonMaxSuppression where it selects as TFLite does, otherwise a Loop."""
     if g.target.fallback:
         raise Untranslatable("equal scores, or boxes without an area, would be taken otherwise")
     most = g.reshape(sizes_of(g, op["max_output_size"]), (1,))
     most = affordable(g, most, most, op)
-    boxes = g.op("Unsqueeze", g.read(op["boxes"]), g.ints([0]))
-    scores = g.op("Unsqueeze", g.read(op["scores"]), g.ints([0, 1]))
+    boxes, scores = g.read(op["boxes"]), g.read(op["scores"])
     lowest = g.reshape(g.read(op["score_threshold"]), (1,))
-    selected = g.op("NonMaxSuppression", boxes, scores, most, _overlap(op, g), lowest)
-    indices = g.op("Gather", selected, g.ints(2), axis=1)
-    return most, indices, g.op("Shape", indices)
+    decay, threshold = _decay(g, sigma), op["iou_threshold"]
+    if decay is not None or not _takes(threshold):
+        by = Suppression(g.reshape(g.read(threshold), (1,)), lowest, decay)
+        return _Selected(most, *picked(g, boxes, scores, most, by))
+    batch = g.op("Unsqueeze", boxes, g.ints([0])), g.op("Unsqueeze", scores, g.ints([0, 1]))
+    found = g.op("NonMaxSuppression", *batch, most, _overlap(g, threshold), lowest)
+    indices = g.op("Gather", found, g.ints(2), axis=1)
+    return _Selected(most, indices, g.op("Gather", scores, indices))
 
 
-def _overlap(op: OperatorView[Any], g: Graph) -> ir.Value:
+def _decay(g: Graph, sigma: TensorView | None) -> ir.Value | None:
+    """By what a squared overlap is multiplied in the exponent, [1]; None: no score is lowered."""
+    if sigma is None:
+        return None
+    if sigma.data is not None:
+        width = np.float32(sigma.data.reshape(-1)[0])
+        if width < 0:
+            raise Untranslatable(f"sigma is {width}, below 0")
+        return g.constant([-0.5 / float(width)], np.float32) if width > 0 else None
+    value, zero = g.reshape(g.read(sigma), (1,)), g.constant(0, np.float32)
+    shape = failing(g, g.ints([1]), g.op("Less", value, zero))
+    decay = g.op("Div", g.constant(-0.5, np.float32), value)
+    lowers = g.op("Greater", value, zero)
+    return g.op("Reshape", g.op("Where", lowers, decay, zero), shape)
+
+
+def _takes(threshold: TensorView) -> bool:
+    """Whether ONNX has this threshold: in (0, 1], which a graph checks of a computed one."""
+    return threshold.data is None or 0 < float(threshold.data.reshape(-1)[0]) <= 1
+
+
+def _overlap(g: Graph, threshold: TensorView) -> ir.Value:
     """The threshold for ONNX: the float just below that of TFLite.
 
     In ONNX an overlap has to exceed it, in TFLite to reach it. The graph fails outside (0, 1].
     """
-    threshold = op["iou_threshold"]
     if threshold.data is not None:
         limit = np.float32(threshold.data.reshape(-1)[0])
-        if not 0 < limit <= 1:
-            raise Untranslatable(f"iou_threshold is {limit}, outside (0, 1]")
         return g.constant([np.nextafter(limit, np.float32(0))], np.float32)
     value = g.reshape(g.read(threshold), (1,))
     inside = g.op(
@@ -73,18 +97,11 @@ def _overlap(op: OperatorView[Any], g: Graph) -> ir.Value:
     return g.op("Reshape", g.op("Mul", value, below), shape)
 
 
-def _write_lists(
-    op: OperatorView[Any],
-    g: Graph,
-    lists: list[tuple[int, ir.Value]],
-    most: ir.Value,
-    count: ir.Value,
-) -> None:
+def _write_lists(op: OperatorView[Any], g: Graph, lists: list[ir.Value], most: ir.Value) -> None:
     """Write the lists, filled with zeros up to the number of boxes wanted, and their length."""
+    count = g.op("Shape", lists[0])
     pads = g.op("Concat", g.ints([0]), g.op("Sub", most, count), axis=0)
-    for position, value in lists:
-        output = op.outputs[position]
-        typed = g.cast(value, output.dtype)
-        g.write(output, g.op("Pad", typed, pads))
+    for output, value in zip(op.outputs, lists, strict=False):
+        g.write(output, g.op("Pad", g.cast(value, output.dtype), pads))
     number = g.cast(count, op.outputs[-1].dtype)
     g.write(op.outputs[-1], g.reshape(number, ()))

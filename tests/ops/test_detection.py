@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -11,6 +12,7 @@ import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from tests.one_op import Array, Case, T, assert_close, check, ours
 from tests.oracle import litert
@@ -127,22 +129,76 @@ def test_exported_models_take_computed_limits() -> None:
     assert_exported(case, case.model(), [*(case.feeds or ()), *values])
 
 
-def assert_exported(case: Case, model: bytes, feeds: Sequence[Array]) -> None:
-    proto = export_onnx(model)
+def assert_exported(
+    case: Case, model: bytes, feeds: Sequence[Array], rtol: float = 0, **options: Any
+) -> None:
+    proto = export_onnx(model, **options)
     onnx.checker.check_model(proto, full_check=True)
     session = onnxruntime.InferenceSession(proto.SerializeToString())
     names = [value.name for value in session.get_inputs()]
     got = session.run(None, dict(zip(names, feeds, strict=True)))
     for want, result in zip(litert(model, feeds, "reference"), got, strict=True):
-        assert_close(np.asarray(result), want, 0, 0, case.name)
+        assert_close(np.asarray(result), want, 0, rtol, case.name)
 
 
-@pytest.mark.parametrize(("overlap", "sigma"), [(0.0, None), (1.5, None), (0.5, 0.5)])
-def test_what_onnx_has_no_suppression_for_is_not_exported(
-    overlap: float, sigma: float | None
+_EXPONENTIAL = 1e-6  # ONNX Runtime's is not C's
+# Thresholds that all overlaps reach, or none does, and scores that overlaps lower.
+LOOPS = [(0.0, None), (1.5, None), (0.0, 0.0), (0.5, 0.5), (1.0, 0.1), (1.5, 0.5), (0.0, 0.5)]
+
+
+@pytest.mark.parametrize(("overlap", "sigma"), LOOPS)
+@pytest.mark.parametrize("lowest", [-1.0, 0.0, 0.5, 2.0])
+@pytest.mark.parametrize("most", [1, 4, 80])
+def test_exported_models_select_the_same_in_a_loop(
+    most: int, lowest: float, overlap: float, sigma: float | None
 ) -> None:
-    with pytest.raises(ExportError, match="NON_MAX_SUPPRESSION"):
-        export_onnx(suppression(BOXES, SCORES, 3, overlap, sigma=sigma).model())
+    rng = np.random.default_rng(0)
+    boxes, scores = rng.uniform(0, 3, (60, 4)), rng.permutation(60) / 60
+    case = suppression(boxes, scores, most, overlap, lowest, sigma)
+    assert_exported(case, case.model(), case.feeds or (), _EXPONENTIAL)
+    assert_exported(case, case.model(), case.feeds or (), _EXPONENTIAL, opset=17)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_an_exported_loop_of_odd_boxes(wrong: float) -> None:
+    """A box without an area is picked again and again, as in LiteRT."""
+    boxes = np.concatenate([BOXES, [[2, 2, 2, 5]]])
+    boxes[0, 1] = wrong
+    case = suppression(boxes, np.append(SCORES, 0.8), sigma=0.5)
+    assert_exported(case, case.model(), case.feeds or (), _EXPONENTIAL)
+
+
+def test_an_exported_loop_of_sixteen_bit_floats() -> None:
+    """Areas of 90,000 pixels exceed the largest one."""
+    case = suppression(BOXES * 300, SCORES, 3, sigma=0.5)
+    proto = export_onnx(case.model(), float16=True).SerializeToString()
+    session = onnxruntime.InferenceSession(proto)
+    got = session.run(None, dict(zip(("in0", "in1"), case.feeds or (), strict=True)))
+    want = litert(case.model(), case.feeds or (), "reference")
+    for index in (0, 2):
+        np.testing.assert_array_equal(got[index], want[index])
+    np.testing.assert_allclose(got[1], want[1], rtol=2e-3)
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.5])
+def test_an_exported_sigma_that_is_computed(sigma: float) -> None:
+    case = suppression(BOXES, SCORES, 4, sigma=sigma)
+    inputs = [*case.inputs[:5], T(())]
+    case = replace(case, inputs=inputs)
+    assert_exported(
+        case, case.model(), [*(case.feeds or ()), np.array(sigma, np.float32)], _EXPONENTIAL
+    )
+    proto = export_onnx(case.model()).SerializeToString()
+    feeds = dict(
+        zip(("in0", "in1", "in5"), [*(case.feeds or ()), np.array(-1, np.float32)], strict=True)
+    )
+    with pytest.raises(InvalidArgument, match="indices element out of data bounds"):
+        onnxruntime.InferenceSession(proto).run(None, feeds)
+
+
+def test_a_negative_sigma_is_not_exported() -> None:
+    with pytest.raises(ExportError, match=r"sigma is -1\.0, below 0"):
+        export_onnx(suppression(BOXES, SCORES, 3, sigma=-1.0).model())
 
 
 def test_negative_limits_are_refused() -> None:
