@@ -58,6 +58,7 @@ _FLOATS = frozenset({_T.FLOAT32, _T.FLOAT16})
 _BYTES = frozenset({_T.UINT8, _T.INT8})
 _CODES = _BYTES | {_T.INT16}
 _INTEGERS = frozenset({_T.INT32, _T.INT64})
+_NONE = ActivationFunctionType.NONE
 
 
 def refusal(op: View) -> Untranslatable:
@@ -98,7 +99,7 @@ class Binary:
             raise refusal(op)
         if quantized and not (a.is_quantized and b.is_quantized):
             raise Untranslatable(f"{a.type.name} input without a scale")
-        activation = self._activation(op, quantized=quantized)
+        activation = op.options.fused_activation_function if self.fused else _NONE
         if quantized and self.op in EXACT and takes_exact_codes(op, g):
             exact_codes(op, g)
             return
@@ -117,15 +118,6 @@ class Binary:
         if self.op is Op.ADD and _are_equals(a, b, layout):
             result.marks |= {SUM_OF_EQUALS}
         g.write(output, result, layout=layout, domain=domain, activation=activation)
-
-    def _activation(self, op: View, *, quantized: bool) -> ActivationFunctionType:
-        """The fused activation, which plain integers cannot have."""
-        if not self.fused:
-            return ActivationFunctionType.NONE
-        activation: ActivationFunctionType = op.options.fused_activation_function
-        if activation and not quantized and op.output.type not in _FLOATS:
-            raise Untranslatable(f"{activation.name} fused to {op.output.type.name} arithmetic")
-        return activation
 
 
 def _are_equals(a: TensorView, b: TensorView, layout: Layout) -> bool:

@@ -313,11 +313,32 @@ class QuantizedNodes(Nodes):
         low, high = semantics.activation_bounds(activation)
         if low is None and high is None:
             return value
+        if tensor.dtype.kind != "f":
+            return self._clamp_integers(value, low, high, tensor)
         if (low, high) == (0.0, None):
             return self.op("Relu", value)
         bounds = (
             None if bound is None else self.constant(bound, tensor.dtype) for bound in (low, high)
         )
+        return self.op("Clip", value, *bounds)
+
+    def _clamp_integers(
+        self, value: ir.Value, low: float | None, high: float | None, tensor: TensorView
+    ) -> ir.Value:
+        """Plain integers between two whole numbers."""
+        if tensor.dtype.kind not in "iu":
+            raise Untranslatable(f"a fused activation of {tensor.type.name} arithmetic")
+        narrow = tensor.type is TensorType.INT16  # ONNX Runtime has no Clip of these
+        dtype = np.dtype(np.int32) if narrow else tensor.dtype
+        bounds = [
+            None if bound is None else self.constant(int(bound), dtype) for bound in (low, high)
+        ]
+        if tensor.type is TensorType.INT64:
+            value = value if bounds[0] is None else self.larger(value, bounds[0])
+            return value if bounds[1] is None else self.smaller(value, bounds[1])
+        if narrow:
+            clipped = self.op("Clip", self.cast(value, ir.DataType.INT32), *bounds)
+            return self.cast(clipped, ir.DataType.INT16)
         return self.op("Clip", value, *bounds)
 
 

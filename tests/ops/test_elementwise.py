@@ -430,14 +430,6 @@ def test_scales_of_int32_mean_nothing(op: Op) -> None:
     check(Case("scaled", op, [tensor, tensor], [tensor], options(op)))
 
 
-@pytest.mark.parametrize("type", [INT32, INT64, INT16], ids=lambda type: type.name)
-def test_integers_with_a_fused_activation_run_in_numpy(type: TensorType) -> None:
-    tensor = T((40,), type)
-    check(
-        Case("clamped", Op.ADD, [tensor, tensor], [tensor], options(Op.ADD, RELU6), runs_on="numpy")
-    )
-
-
 def test_no_quotient_rounds_up_to_a_whole() -> None:
     a, b = np.array([16777215.0], np.float32), np.array([1.0000001], np.float32)
     model = one_op_model(Op.FLOOR_DIV, [T((1,))] * 2, [T((1,))])

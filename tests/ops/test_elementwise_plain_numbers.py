@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,19 @@ from hypothesis.extra.numpy import array_shapes, mutually_broadcastable_shapes
 
 from tests.one_op import Array, Case, T, assert_close, check, one_op_model, ours
 from tests.ops.moved import FLOAT32, INT8, INT16, INT32, INT64
+from tests.ops.operands import exported
 from tests.ops.versions import check_versions, one_per_operator
 from tests.oracle import litert
-from tflite_ort.schema import KernelError, ModelError, Op, TensorType
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    AddOptions,
+    KernelError,
+    ModelError,
+    MulOptions,
+    Op,
+    SubOptions,
+    TensorType,
+)
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 FLOAT16, FLOAT64, BFLOAT16 = TensorType.FLOAT16, TensorType.FLOAT64, TensorType.BFLOAT16
@@ -36,6 +47,7 @@ TYPES = {
 # Not in LiteRT's set of reference kernels, at all or as version 2.
 NO_REFERENCE = {(Op.CEIL, FLOAT32), (Op.ROUND, FLOAT32), (Op.ROUND, FLOAT16)}
 TOLERANCE = {FLOAT16: 1e-3}
+FUSED: dict[Op, Any] = {Op.ADD: AddOptions, Op.SUB: SubOptions, Op.MUL: MulOptions}
 
 
 def reference(op: Op, type: TensorType) -> str:
@@ -231,3 +243,25 @@ def test_terms_of_add_n_have_one_shape() -> None:
     model = one_op_model(Op.ADD_N, [T((2, 3)), T((1, 3))], [T((2, 3))])
     with pytest.raises(KernelError, match=r"2 values of shapes \[\(1, 3\), \(2, 3\)\]"):
         ours(model, [np.ones((2, 3), np.float32), np.ones((1, 3), np.float32)])
+
+
+@pytest.mark.parametrize("activation", ["RELU", "RELU6", "RELU_N1_TO_1"])
+@pytest.mark.parametrize(
+    ("op", "type"),
+    [
+        *[(op, INT32) for op in (Op.ADD, Op.SUB, Op.MUL)],
+        *[(op, INT64) for op in (Op.ADD, Op.SUB, Op.MUL)],
+        (Op.ADD, INT16),
+    ],
+    ids=str,
+)
+def test_integers_with_a_fused_activation(op: Op, type: TensorType, activation: str) -> None:
+    """Beyond 32 bits too, where ONNX Runtime's Max is wrong."""
+    tensor, options = T((40,), type), FUSED[op](ActivationFunctionType[activation])
+    case = Case("clamped", op, [tensor, tensor], [tensor], options, low=-9, high=9)
+    check(case)
+    if type is INT64:
+        far = np.resize(np.array([-(2**40), 2**40, 3, -3, 2**33]), 40)
+        check(replace(case, feeds=[far, np.ones(40, np.int64)]))
+    feeds = case.arrays(np.random.default_rng(1))
+    np.testing.assert_array_equal(exported(case.model(), feeds), litert(case.model(), feeds))
