@@ -67,13 +67,14 @@ def transpose_conv(op: OperatorView[TransposeConvOptions], inputs: Inputs, state
     x, filter = sums.operands(inputs[2], inputs[1], axes=_IMAGE, asymmetric=True)
     if x.shape[3] != filter.shape[3]:
         raise KernelError(f"filter has {filter.shape[3]} input channels, input has {x.shape[3]}")
-    if len(shape) != 4 or (shape[0], shape[3]) != (x.shape[0], filter.shape[0]):
+    made = (x.shape[0], *shape[1:]) if op["output_shape"].is_constant else shape
+    if len(made) != 4 or (made[0], made[3]) != (x.shape[0], filter.shape[0]):
         expected = f"{x.shape[0]}, H, W, {filter.shape[0]}"
         raise KernelError(f"output_shape is {shape}, expected ({expected})")
     _, kh, kw, _ = filter.shape
-    rows = Span.over(shape[1], options.padding, kh, options.stride_h)
-    columns = Span.over(shape[2], options.padding, kw, options.stride_w)
-    return (sums.result(_scattered(x, filter, rows, columns, shape), _bias(inputs, 3)),)
+    rows = Span.over(made[1], options.padding, kh, options.stride_h)
+    columns = Span.over(made[2], options.padding, kw, options.stride_w)
+    return (sums.result(_scattered(x, filter, rows, columns, made), _bias(inputs, 3)),)
 
 
 @kernel(Op.CONV_3D, versions=(1, 1))

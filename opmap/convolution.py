@@ -65,7 +65,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.shapes.convolution import volume_windows
 from tflite_ort.schema.values.semantics import explicit_padding
-from tflite_ort.schema.values.sizes import is_known, may_differ
+from tflite_ort.schema.values.sizes import differ, is_known, may_differ
 
 ImageConvolution = OperatorView[Conv2DOptions] | OperatorView[DepthwiseConv2DOptions]
 Operands = tuple[ir.Value, ir.Value, int]
@@ -292,8 +292,11 @@ def _attributes(
 def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
     """A ConvTranspose, or convolutions that give the same, see `transposed_lowerings`."""
     check_types(op["input"], op["filter"])
+    if differ(op.output.shape[3:], op["filter"].shape[:1]):
+        raise Untranslatable("output_shape has other channels than the filter makes")
+    made = (op["input"].shape[0], op["filter"].shape[0])
     known = is_known(*op.output.shape[1:3], *op["input"].shape[1:3])
-    if not known or may_differ(op.output.shape[:1], op["input"].shape[:1]):
+    if not known or may_differ((op.output.shape[0], op.output.shape[3]), made):
         transpose_conv_of_computed_size(op, g)
         return
     build_chosen(op, transposed_lowerings(op, g, partial(_transposed, op, g)), g.target.choose)

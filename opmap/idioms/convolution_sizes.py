@@ -20,12 +20,16 @@ TransposedConvolution = OperatorView[TransposeConvOptions] | OperatorView[Conv3D
 
 
 def computed_sizes(op: TransposedConvolution, g: Graph, channels: int) -> ir.Value:
-    """The computed spatial sizes as int64; the graph fails if batch or channels are different."""
+    """The computed spatial sizes as int64; the graph fails if channels are different, or the batch
+    that is not the constant one of a TRANSPOSE_CONV."""
     input = op["input"]
     split = g.ints([1, input.rank - 2, 1])
     parts = g.op_multi("Split", sizes_of(g, op["output_shape"]), split, outputs=3, axis=0)
     given_batch, sizes, given_channels = parts
-    for given, size in ((given_batch, input.shape[0]), (given_channels, channels)):
+    checked = [(given_channels, channels)]
+    if op.op is not Op.TRANSPOSE_CONV or not op["output_shape"].is_constant:
+        checked.append((given_batch, input.shape[0]))
+    for given, size in checked:
         sizes = failing(g, sizes, g.op("Not", g.op("Equal", given, g.size(size))))
     return affordable(g, sizes, g.op("Concat", *parts, axis=0), op)
 

@@ -77,30 +77,30 @@ def conv_3d(op: OperatorView[Any]) -> Shapes:
 
 @rule(Op.TRANSPOSE_CONV)
 def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
-    """What the output_shape input says; batch and channels have to be those there are, and as many
-    windows have to fit in it as the input has rows and columns."""
+    """What the output_shape input says; channels have to be those there are, and as many windows
+    have to fit in it as the input has rows and columns. The batch of a constant is that of the
+    input, as in XNNPACK, so that a batch can be resized; a computed one has to be that."""
     kernels, strides = of_rank(op, "filter", 4)[1:3], (op.options.stride_h, op.options.stride_w)
     for kernel, stride in zip(kernels, strides, strict=True):
         check_window(op.options.padding, kernel, stride)
     check_bias(op, of_rank(op, "filter", 4)[0])
-    size = listed(op["output_shape"])
-    if size is not None and len(size) == 4 and is_known(*size):
-        windows = zip(size[1:3], kernels, strides, strict=True)
-        counts = tuple(conv_output_size(op.options.padding, *window) for window in windows)
-        if differ(counts, of_rank(op, "input", 4)[1:3]):
-            cells = "{} x {}".format(*of_rank(op, "input", 4)[1:3])
-            raise ModelError(f"{op.label}: an output of {size} does not convolve to {cells} cells")
-    if size is None or is_known(*size):
+    size, input = listed(op["output_shape"]), of_rank(op, "input", 4)
+    if size is None or len(size) != 4:
         return None if size is None else (size,)
     batch, height, width, channels = size
-    return (
-        (
-            common(of_rank(op, "input", 4)[0], batch),
-            height,
-            width,
-            common(of_rank(op, "filter", 4)[0], channels),
-        ),
-    )
+    if op["output_shape"].is_constant:
+        batch = input[0]
+    elif not is_known(*size):
+        batch = common(input[0], batch)
+        channels = common(of_rank(op, "filter", 4)[0], channels)
+    made = batch, height, width, channels
+    if is_known(height, width):
+        windows = zip(made[1:3], kernels, strides, strict=True)
+        counts = tuple(conv_output_size(op.options.padding, *window) for window in windows)
+        if differ(counts, input[1:3]):
+            cells = "{} x {}".format(*input[1:3])
+            raise ModelError(f"{op.label}: an output of {made} does not convolve to {cells} cells")
+    return (made,)
 
 
 @rule(Op.CONV_3D_TRANSPOSE)

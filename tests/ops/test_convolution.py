@@ -25,6 +25,7 @@ from tests.oracle import litert
 from tflite_ort import Interpreter, export_onnx
 from tflite_ort.schema import (
     ActivationFunctionType,
+    BridgeError,
     Conv2DOptions,
     DepthwiseConv2DOptions,
     ExportError,
@@ -333,6 +334,40 @@ def test_transpose_conv_of_a_computed_filter(positions: tuple[int, ...]) -> None
 @pytest.mark.parametrize("version", range(1, 6))
 def test_transpose_conv_version(version: int) -> None:
     check(transposed("float", version=version))
+
+
+@pytest.mark.parametrize("scheme", ["float", "uint8", "int8", "int8_channels"])
+@pytest.mark.parametrize("padding", [SAME, VALID])
+def test_transpose_conv_of_a_resized_batch(padding: Padding, scheme: str) -> None:
+    """LiteRT's default takes the batch of a constant output_shape from the input."""
+    case = transposed(scheme, (1, 5, 6, 4), padding=padding)
+    image = case.inputs[2]
+    assert image is not None
+    feed = replace(image, shape=(3, 5, 6, 4)).random(np.random.default_rng(0))
+    model = case.model()
+    (want,) = litert(model, [feed])
+    assert want.shape[0] == 3
+    open_batch = exported(model, [feed], input_shapes={"in2": (None, 5, 6, 4)})
+    for providers in (None, []):
+        interpreter = Interpreter(model_content=model, providers=providers)
+        (given,), (made,) = interpreter.get_input_details(), interpreter.get_output_details()
+        interpreter.resize_tensor_input(given["index"], feed.shape)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(given["index"], feed)
+        interpreter.invoke()
+        assert_close(interpreter.get_tensor(made["index"]), want, 1, 1e-5, scheme)
+    assert_close(open_batch[0], want, 1, 1e-5, scheme)
+
+
+def test_transpose_conv_of_other_channels_than_it_makes() -> None:
+    case = transposed("float", (1, 5, 6, 4))
+    shape = T.constant(np.array([1, 10, 12, 3], np.int32))
+    outputs = [replace(case.outputs[0], shape=(1, 10, 12, 3))]
+    model = replace(case, inputs=[shape, *case.inputs[1:]], outputs=outputs).model()
+    feed = np.zeros((1, 5, 6, 4), np.float32)
+    for providers in (None, []):
+        with pytest.raises(BridgeError, match=r"\(1, 10, 12, 3\), expected \(1, H, W, 7\)"):
+            ours(model, [feed], providers)
 
 
 REFUSED = [
