@@ -47,6 +47,7 @@ from tflite_ort.versioning.resolver import OpResolver
 from tflite_ort.warned import warn_caller
 
 _ADVICE = f"custom_ops='domain' writes custom operators as nodes of the domain {DOMAIN}."
+_IN_NUMPY = "Interpreter has numpy kernels for these operators."
 _NAMED = 8  # inputs in a message
 _KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 
@@ -248,7 +249,7 @@ def _lowered(
         custom = with_custom_nodes(resolver, {(op.name, op.version) for op in refused})
         lowered = lower(custom.translators)
     if lowered.refusals:
-        raise _refused(graph, lowered.refusals, advise=not domain)
+        raise _refused(graph, lowered.refusals, resolver, advise=not domain)
     narrow_constants(lowered.model)
     join_equal_constants(lowered.model.graph)
     shorten_names(lowered.model.graph)
@@ -269,12 +270,14 @@ def _check_loads(model: ir.Model) -> None:
         raise ExportError(f"the result is no valid graph. {error}") from error
 
 
-def _refused(graph: Specialized, refusals: Mapping[int, str], *, advise: bool) -> ExportError:
-    lines = [
-        f"  {op.label} version {op.version}: {refusals[op.index]}"
-        for op in graph.operators
-        if op.index in refusals
-    ]
+def _refused(
+    graph: Specialized, refusals: Mapping[int, str], resolver: OpResolver, *, advise: bool
+) -> ExportError:
+    """Lists the operators with the reasons, and says what to do instead."""
+    refused = [op for op in graph.operators if op.index in refusals]
+    lines = [f"  {op.label} version {op.version}: {refusals[op.index]}" for op in refused]
     count = f"{len(lines)} of {len(graph.operators)} operators cannot be exported:"
-    custom = advise and any(op.custom_code for op in graph.operators if op.index in refusals)
-    return ExportError("\n".join([count, *lines, *([_ADVICE] if custom else [])]))
+    advice = [_ADVICE] if advise and any(op.custom_code for op in refused) else []
+    if all(resolver.kernels.of(op) is not None for op in refused):
+        advice.append(_IN_NUMPY)
+    return ExportError("\n".join([count, *lines, *advice]))
