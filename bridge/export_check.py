@@ -197,7 +197,7 @@ def _as_onnx(array: Array) -> Array:
     """Strings as text, complex numbers as pairs."""
     if array.dtype.kind in "OS":
         words = np.empty(array.size, object)
-        words[:] = [each.decode("utf-8", "replace") for each in array.flat]
+        words[:] = [each.decode("utf-8", "replace") for each in array.reshape(-1)]
         return words.reshape(array.shape)
     return paired(array)
 

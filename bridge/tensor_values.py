@@ -126,8 +126,9 @@ def _strings(value: npt.ArrayLike) -> Array:
     if value.ndim == 0 and value.dtype.kind == "S":
         strings[()] = value.tobytes()  # with the zeros at its end, as in LiteRT
         return strings
-    for position, item in np.ndenumerate(value):
+    each = strings.reshape(-1)
+    for place, item in enumerate(np.asarray(value).reshape(-1)):
         if not isinstance(item, (str, bytes)):
             raise TensorError(f"Cannot set tensor: {item!r} is neither text nor bytes")
-        strings[position] = item.encode() if isinstance(item, str) else bytes(item)
+        each[place] = item.encode() if isinstance(item, str) else bytes(item)
     return strings

@@ -23,6 +23,7 @@ from tflite_ort.fallback_kernels.idioms.operands import (
     scale,
     zero_point,
 )
+from tflite_ort.fallback_kernels.idioms.parts import broadcast_shape
 from tflite_ort.fallback_kernels.idioms.softmax_codes import (
     is_fixed_point,
     log_softmax_of_bytes,
@@ -103,7 +104,7 @@ def prelu(op: View, inputs: Inputs, state: State) -> Outputs:
     """x for x >= 0, else alpha * x; alpha broadcasts to the shape of the input."""
     x, slope = inputs
     input, alpha = op["input"], op["alpha"]
-    if np.broadcast_shapes(x.shape, slope.shape) != x.shape:
+    if broadcast_shape(x, slope) != x.shape:
         raise KernelError(f"alpha {slope.shape} does not broadcast into {x.shape}")
     if input.type is TensorType.FLOAT32 and alpha.type is TensorType.FLOAT32:
         return (np.where(x >= 0, x, x * slope),)

@@ -26,7 +26,7 @@ from tflite_ort.fallback_kernels.idioms.operands import (
     scale,
     zero_point,
 )
-from tflite_ort.fallback_kernels.idioms.parts import in_parts
+from tflite_ort.fallback_kernels.idioms.parts import broadcast_shape, in_parts
 from tflite_ort.fallback_kernels.idioms.quantized_arithmetic import (
     quantized_product,
     quantized_quotient,
@@ -161,7 +161,7 @@ def _power(a: Array, b: Array) -> Array:
     which wraps."""
     if not np.issubdtype(b.dtype, np.integer):
         # numpy takes the square root for one exponent of 0.5: another result of -0 and -infinity.
-        many = np.full(np.broadcast_shapes(a.shape, b.shape), b) if b.size == 1 else b
+        many = np.full(broadcast_shape(a, b), b) if b.size == 1 else b
         return np.asarray(np.power(a, many))
     if np.any(b < 0):
         raise KernelError("POW does not support a negative exponent for int32")

@@ -6,11 +6,13 @@ unsorted_segment_min.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tflite_ort.fallback_kernels.idioms.scattering import combine_at, rows_of
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     GatherOptions,
@@ -57,11 +59,10 @@ def gather_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """params[i0, i1, ...] for all index tuples in the last axis of `indices`."""
     params, indices = inputs
     depth = indices.shape[-1]
-    for axis in range(depth):
-        _check(indices[..., axis], params.shape[axis], "gather_nd")
-    if depth == 0:
-        return (np.broadcast_to(params, indices.shape[:-1] + params.shape).copy(),)
-    return (params[tuple(np.moveaxis(indices, -1, 0))],)
+    rows = _checked_rows(indices, params.shape[:depth], "gather_nd")
+    named, others = params.shape[:depth], params.shape[depth:]
+    matrix = params.reshape(math.prod(named), math.prod(others))
+    return (np.take(matrix, rows, axis=0).reshape(*rows.shape, *others),)
 
 
 @kernel(Op.SCATTER_ND, versions=(1, 1))
@@ -69,10 +70,8 @@ def scatter_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Zeros, plus updates at their index tuples; integers wrap, bools are or-ed."""
     indices, updates, shape = inputs
     result = np.zeros(scatter_shape(indices.shape, updates.shape, shape), updates.dtype)
-    # A first index 0 for all tuples: numpy would add nothing at tuples of length 0.
-    first = np.zeros(indices.shape[:-1], np.intp)
-    tuples = _checked_tuples(indices, result.shape, "scatter_nd")
-    np.add.at(result[np.newaxis], (first, *tuples), updates)
+    rows = _checked_rows(indices, result.shape[: indices.shape[-1]], "scatter_nd")
+    combine_at(np.add, result, rows, updates)
     return (result,)
 
 
@@ -84,8 +83,7 @@ def sparse_to_dense(
     indices, shape, values, default = inputs
     sizes = dense_shape(indices.shape, shape, values.shape)
     count = indices.shape[0] if indices.ndim else 1
-    tuples = _checked_tuples(indices.reshape(count, len(sizes)), sizes, "sparse_to_dense")
-    at = np.ravel_multi_index(tuples, sizes) if sizes else np.zeros(count, np.intp)
+    at = _checked_rows(indices.reshape(count, len(sizes)), sizes, "sparse_to_dense")
     result = np.full(sizes, default.reshape(()))
     # numpy does not define the order of writes to equal indices.
     places, last = np.unique(at[::-1], return_index=True)
@@ -93,11 +91,11 @@ def sparse_to_dense(
     return (result,)
 
 
-def _checked_tuples(indices: Array, sizes: Sequence[int], name: str) -> tuple[Array, ...]:
-    """The index tuples in the last axis, as one array for every dimension that they index."""
-    for axis in range(indices.shape[-1]):
-        _check(indices[..., axis], sizes[axis], name)
-    return tuple(np.moveaxis(indices, -1, 0))
+def _checked_rows(indices: Array, sizes: Sequence[int], name: str) -> Array:
+    """The rows that the index tuples in the last axis name."""
+    for axis, size in enumerate(sizes):
+        _check(indices[..., axis], size, name)
+    return rows_of(indices, sizes)
 
 
 @kernel(Op.ONE_HOT, versions=(1, 1))
@@ -117,7 +115,7 @@ def segment_sum(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Row i is the sum of the rows with id i; ids ascend from 0 in steps of at most 1."""
     data, ids = inputs
     sums = np.zeros((segment_count(ids, len(data)), *data.shape[1:]), data.dtype)
-    np.add.at(sums, ids, data)
+    combine_at(np.add, sums, ids, data)
     return (sums,)
 
 
@@ -134,7 +132,7 @@ def unsorted_segment(op_: Op, combine: np.ufunc) -> None:
         if ids.size and ids.max() >= shape[0]:
             raise KernelError(f"segment id {ids.max()} of {shape[0]} segments")
         result = np.full(shape, segment_start(op_, data.dtype))
-        combine.at(result, ids[ids >= 0], data[ids >= 0])
+        combine_at(combine, result, ids[ids >= 0], data[ids >= 0])
         return (result,)
 
 

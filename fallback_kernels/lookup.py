@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.idioms.fingerprint import fingerprint
+from tflite_ort.fallback_kernels.idioms.scattering import combine_at
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     CombinerType,
@@ -83,7 +84,7 @@ def embedding_lookup_sparse(
     starts = np.flatnonzero(np.diff(buckets, prepend=-1))
     for first, last in zip(starts, np.append(starts, len(ids))[1:], strict=True):
         bucket, part = buckets[first], slice(first, last)
-        np.add.at(result, buckets[part], rows[part])
+        combine_at(np.add, result, buckets[part], rows[part])
         result[bucket] /= _divisor(op.options.combiner, weights[part])
     return (result.reshape(shape),)
 

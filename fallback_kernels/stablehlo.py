@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.fallback_kernels.idioms.counters import Words, philox, threefry
+from tflite_ort.fallback_kernels.idioms.scattering import combine_at, rows_of
 from tflite_ort.fallback_kernels.reduction import windows_reduced
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
@@ -204,9 +205,9 @@ def stablehlo_scatter(
     inside = ((places >= 0) & (places < sizes)).all(axis=0)
     if function in (Op.STABLEHLO_MAXIMUM, Op.STABLEHLO_MINIMUM) and updates.dtype.kind == "f":
         inside &= ~np.isnan(updates)
-    where, values = tuple(places[:, inside]), updates[inside]
+    where, values = rows_of(places[:, inside].T, operand.shape), updates[inside]
     if function is None:
-        result[where] = values  # of several updates of one place, the last one
+        result.reshape(-1)[where] = values  # of several updates of one place, the last one
     else:
-        _SCATTERED[function].at(result, where, values)
+        combine_at(_SCATTERED[function], result, where, values)
     return (result,)

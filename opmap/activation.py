@@ -220,7 +220,8 @@ def prelu(op: View, g: Graph) -> None:
     x = g.read(input, layout=layout)
     is_plain = g.target.cpu_kernels and input.type is _T.FLOAT32
     if is_plain and alpha.data is not None and _is_one(alpha.data):
-        g.write(op.output, g.op("LeakyRelu", x, alpha=float(alpha.data.flat[0])), layout=layout)
+        slope_of_all = float(alpha.data.reshape(-1)[0])
+        g.write(op.output, g.op("LeakyRelu", x, alpha=slope_of_all), layout=layout)
         return
     slope = g.read(alpha, layout=layout, rank=input.rank)
     few = is_known(*input.shape) and math.prod(input.shape) < _FEWEST_PRODUCTS
@@ -250,7 +251,7 @@ def _for_rows(g: Graph, slope: ir.Value, slopes: Array, input: TensorView) -> ir
 
 def _is_one(slopes: Array) -> bool:
     """Whether all slopes are the same number."""
-    return slopes.size > 0 and bool((slopes == slopes.flat[0]).all())
+    return slopes.size > 0 and bool((slopes == slopes.reshape(-1)[0]).all())
 
 
 def prelu_of_products(g: Graph, x: ir.Value, slope: ir.Value, slopes: Array) -> ir.Value:

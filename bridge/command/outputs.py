@@ -175,7 +175,9 @@ def _rows(output: Output) -> dict[str, Any]:
 def _plain(array: Array) -> Any:
     """Nested lists; strings as text, complex numbers as pairs, what is no number as None."""
     if array.dtype.kind in "OSU":
-        words = [w.decode("utf-8", "replace") if isinstance(w, bytes) else w for w in array.flat]
+        words = [
+            w.decode("utf-8", "replace") if isinstance(w, bytes) else w for w in array.reshape(-1)
+        ]
         return np.array([*words, None], object)[:-1].reshape(array.shape).tolist()
     if array.dtype.kind == "c":
         return _plain(np.stack([array.real, array.imag], axis=-1))

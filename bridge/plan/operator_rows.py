@@ -132,7 +132,7 @@ class OperatorRows:
             raise Unstorable(f"{tensor.name!r} has values of another shape or type")
         if not values.dtype.hasobject:
             return self._constants.row(values)
-        if all(type(each) is bytes for each in values.flat):
+        if all(type(each) is bytes for each in values.reshape(-1)):
             return self._constants.bytes_row(encoded(values))
         if tensor.type is not TensorType.VARIANT or not isinstance(values[()], dict):
             raise Unstorable(f"{tensor.name!r} has values that are no texts")

@@ -206,7 +206,9 @@ def _fits(shape: Sequence[int], sizes: Sequence[int]) -> bool:
 
 def _texts(array: Array) -> Array:
     """Strings as ONNX Runtime takes them: text."""
-    words = [w.decode("utf-8", "replace") if isinstance(w, bytes) else str(w) for w in array.flat]
+    words = [
+        w.decode("utf-8", "replace") if isinstance(w, bytes) else str(w) for w in array.reshape(-1)
+    ]
     texts = np.empty(len(words), object)
     texts[:] = words
     return texts.reshape(array.shape)

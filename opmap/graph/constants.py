@@ -58,9 +58,11 @@ class Constants:
     def add(self, array: Array, name: str) -> ir.Value:
         """A new initializer called `name`, or `name` and a number if that is taken."""
         if array.dtype == np.object_:
-            if not all(isinstance(word, (bytes, str)) for word in array.flat):
+            if not all(isinstance(word, (bytes, str)) for word in array.reshape(-1)):
                 raise Untranslatable("numbers in place of text")
-            words = [word if isinstance(word, bytes) else word.encode() for word in array.flat]
+            words = [
+                word if isinstance(word, bytes) else word.encode() for word in array.reshape(-1)
+            ]
             array = np.array(words, np.object_).reshape(array.shape)
             return self._added(ir.Tensor(array), name)
         return self._added(ir.Tensor(in_order(array)), name)

@@ -203,7 +203,7 @@ def _tensor(name: str, tensor: ir.Tensor, place: Place | None = None) -> Sequenc
     if place is not None:
         return kind, title, _external(place.location, place.offset, tensor.nbytes)
     if tensor.dtype is ir.DataType.STRING:
-        return kind, b"".join(_bytes(6, word) for word in tensor.array.flat), title
+        return kind, b"".join(_bytes(6, word) for word in tensor.array.reshape(-1)), title
     return kind, title, _sized(9, tensor.nbytes), tensor.data()
 
 

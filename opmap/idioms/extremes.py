@@ -66,13 +66,14 @@ def _of_floats(op_type: str, op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir
 
 
 def _is_a_number(tensor: TensorView) -> bool:
-    return tensor.data is not None and tensor.data.size == 1 and not np.isnan(tensor.data.flat[0])
+    return tensor.data is not None and tensor.data.size == 1 and not np.isnan(tensor.data).any()
 
 
 def _limited(op_type: str, g: Graph, x: ir.Value, limit: TensorView) -> ir.Value:
     """`x` limited by one number, as a node that ONNX Runtime fuses with a layer before it."""
     assert limit.data is not None
-    number, beyond = limit.data.flat[0], np.float32(np.inf if op_type == "Max" else -np.inf)
+    number = np.float32(limit.data.item())
+    beyond = np.float32(np.inf if op_type == "Max" else -np.inf)
     if op_type == "Max" and number == 0:
         return g.op("Relu", x)
     return g.op("Clip", x, *(g.constant(each) for each in sorted((number, beyond))))

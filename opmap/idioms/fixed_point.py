@@ -103,7 +103,7 @@ def rescaled_by(
         return g.op("Floor", g.op("Add", scaled, g.constant(halves)))
     if len(set(np.ravel(right).tolist())) == 1 and not ties:
         scaled = g.op("Mul", value, g.constant(factor * 2.0**-right))
-        return rounded_twice(g, scaled, int(right.flat[0]))
+        return rounded_twice(g, scaled, int(right.reshape(-1)[0]))
     high = rounded_upwards(g, g.op("Mul", value, g.constant(factor)))
     return shifted_right(g, high, right)
 

@@ -107,14 +107,14 @@ class _Form:
             return None
         sizes = _Sizes.of(self, found)
         epsilon = found[self.epsilon].data
-        if sizes is None or epsilon is None or epsilon.size != 1 or not float(epsilon.flat[0]) > 0:
+        if sizes is None or epsilon is None or epsilon.size != 1 or not epsilon.item() > 0:
             return None
-        return self._emit(found, sizes, epsilon.flat[0]) if self._fits(found, sizes) else None
+        return self._emit(found, sizes, epsilon.item()) if self._fits(found, sizes) else None
 
     def _fits(self, found: Found, sizes: _Sizes) -> bool:
         """Whether every factor broadcasts over what it should."""
         x, minus = found[self.x], found[self.minus].data
-        if minus is None or minus.size != 1 or float(minus.flat[0]) != -1:
+        if minus is None or minus.size != 1 or minus.item() != -1:
             return False
         channels = (1, *sizes.factor[1:])
         vectors = found[self.scale], found[self.bias]

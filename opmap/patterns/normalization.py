@@ -83,7 +83,7 @@ class _Parts:
         """None where the shapes or constants are not those of a norm."""
         x, epsilon = found[norm.x], found[norm.epsilon].data
         axis = _axis(x, found)
-        if axis is None or epsilon is None or epsilon.size != 1 or not float(epsilon.flat[0]) > 0:
+        if axis is None or epsilon is None or epsilon.size != 1 or not epsilon.item() > 0:
             return None
         if not (_is_all(found.get(norm.offset), 0) and _is_all(found.get(norm.power), 2)):
             return None
@@ -95,7 +95,7 @@ class _Parts:
         if any(p is not None and v is None for p, v in zip(wanted, vectors, strict=True)):
             return None
         scale = np.ones(sizes, np.float32) if vectors[0] is None else vectors[0]
-        return cls(x, axis, float(epsilon.flat[0]), scale, vectors[1])
+        return cls(x, axis, epsilon.item(), scale, vectors[1])
 
 
 def _axis(x: TensorView, found: Found) -> int | None:
