@@ -62,7 +62,7 @@ def gather_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     rows = _checked_rows(indices, params.shape[:depth], "gather_nd")
     named, others = params.shape[:depth], params.shape[depth:]
     matrix = params.reshape(math.prod(named), math.prod(others))
-    return (np.take(matrix, rows, axis=0).reshape(*rows.shape, *others),)
+    return (np.take(matrix, rows, axis=0).reshape((*rows.shape, *others)),)
 
 
 @kernel(Op.SCATTER_ND, versions=(1, 1))
@@ -166,12 +166,15 @@ def topk_v2(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     Equal ones keep their order; NaN is after all others.
     """
     array, k = inputs
-    count = top_shape(array.shape, single(k))[-1]
+    shape = top_shape(array.shape, single(k))
+    # As rows: numpy's lexsort has no more than 32 dimensions.
+    rows = array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
     # A stable ascending sort of the reversed axis, read backwards, keeps the order of equal ones.
-    back = array[..., ::-1]
-    order = array.shape[-1] - 1 - np.lexsort((back, ~np.isnan(back)), axis=-1)[..., ::-1]
-    top = order[..., :count]
-    return np.take_along_axis(array, top, -1), top.astype(op.outputs[1].dtype)
+    back = rows[:, ::-1]
+    order = rows.shape[1] - 1 - np.lexsort((back, ~np.isnan(back)), axis=-1)[:, ::-1]
+    top = order[:, : shape[-1]]
+    values = np.take_along_axis(rows, top, -1)
+    return values.reshape(shape), top.reshape(shape).astype(op.outputs[1].dtype)
 
 
 def _check(indices: Array, size: int, name: str) -> None:

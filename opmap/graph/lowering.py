@@ -27,8 +27,9 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, said_of_file
-from tflite_ort.schema.values.complex_pairs import paired_shape
+from tflite_ort.schema.values.complex_pairs import is_complex, paired_shape
 from tflite_ort.schema.values.sizes import is_known, name_of
 from tflite_ort.versioning.registry import Registry
 
@@ -181,6 +182,8 @@ def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -
         tensors = (*op.present_inputs(), *op.outputs)
         if False in [tensor.ranked for tensor in tensors]:
             raise Untranslatable("a rank depends on data")
+        if any(is_complex(tensor) and tensor.rank == MOST_DIMENSIONS for tensor in tensors):
+            raise Untranslatable(f"complex numbers in {MOST_DIMENSIONS} dimensions")
         if g.target.fallback:
             _check_held(op, tensors)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,26 @@ def test_elements_by_index(rank: int) -> None:
     check(Op.GATHER_ND, [x, tuples], np.array([3, 1], np.float32))
     updates, shape = np.array([5, 7], np.float32), np.array(x.shape, np.int32)
     check(Op.SCATTER_ND, [tuples, updates, shape], wide([7, 0, 5], rank))
+
+
+@pytest.mark.parametrize("rank", RANKS)
+def test_largest_elements(rank: int) -> None:
+    x = np.array([2, np.nan, 3, 3], np.float32).reshape(*[1] * (rank - 1), 4)
+    tensors = [T(x.shape), T.constant(np.int32(3))]
+    made = T((*x.shape[:-1], 3))
+    model = one_op_model(Op.TOPK_V2, tensors, [made, replace(made, type=I32)])
+    for providers in (None, []):
+        (values, places), _ = ours(model, [x], providers)
+        assert values.reshape(-1).tolist() == [3, 3, 2]
+        assert places.reshape(-1).tolist() == [2, 3, 0]
+
+
+@pytest.mark.parametrize("rank", [63, 64])
+def test_complex_numbers(rank: int) -> None:
+    """In ONNX Runtime they have one dimension more."""
+    x = wide([1 + 2j, -3j], rank, np.complex64)
+    model = one_op_model(Op.COMPLEX_ABS, [T(x.shape, TensorType.COMPLEX64)], [T(x.shape)])
+    np.testing.assert_allclose(ours(model, [x])[0][0], np.abs(x), rtol=1e-6)
 
 
 @pytest.mark.parametrize("rank", RANKS)

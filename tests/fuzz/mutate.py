@@ -43,6 +43,7 @@ CHANGES: dict[Change, int] = {
     tree_fields.any_option: 10,
     tree_tensors.one_size: 5,
     tree_tensors.one_rank: 3,
+    tree_tensors.many_dimensions: 2,
     tree_tensors.one_size_everywhere: 6,
     tree_tensors.dynamic: 3,
     tree_tensors.variable: 1,

@@ -65,6 +65,18 @@ def one_rank(draw: random.Random, model: Model) -> Model:
     return with_tensor(model, graph, number, shape=tuple(shape))
 
 
+def many_dimensions(draw: random.Random, model: Model) -> Model:
+    """Dimensions of 1 before or behind those of a subgraph's tensors, with its constants or not."""
+    graph, rank = graph_number(draw, model), draw.choice((9, 32, 33, 63, 64))
+    before, constants = draw.random() < 0.5, draw.random() < 0.5
+    for number, tensor in enumerate(model.subgraphs[graph].tensors):
+        if constants or data_of(model, tensor) is None:
+            ones = (1,) * (rank - len(tensor.shape))
+            shape = ones + tensor.shape if before else tensor.shape + ones
+            model = with_tensor(model, graph, number, shape=shape, shape_signature=None)
+    return model
+
+
 def one_size_everywhere(draw: random.Random, model: Model) -> Model:
     """A size, wherever it stands in a subgraph; constants are cut or repeated."""
     graph, _, tensor = tensor_at(draw, model)
