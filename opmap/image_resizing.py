@@ -171,9 +171,11 @@ def _weighted_codes(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     """The weighted mean of four int16 codes, halves away from zero; exact in float64."""
     codes = g.cast(g.read(op["input"], domain=Domain.STORED), ir.DataType.DOUBLE)
     mean = _weighted(op, g, codes, Layout.LAST, _units)
-    # Half a code is added outwards, then Cast truncates.
-    codes = g.cast(g.op("Shrink", mean, bias=-0.5, lambd=0.0), ir.DataType.INT16)
-    g.write(op.output, codes, domain=Domain.STORED)
+    # Half a code is added outwards, then Cast truncates. Shrink would add it in one node, but ONNX
+    # Runtime computes it in float32.
+    bounds = (g.constant(bound, np.float64) for bound in (-0.5, 0.5))
+    moved = g.op("Add", mean, g.op("Clip", mean, *bounds))
+    g.write(op.output, g.cast(moved, ir.DataType.INT16), domain=Domain.STORED)
 
 
 def _units(old: int, new: int, options: ResizeBilinearOptions) -> Positions:

@@ -139,11 +139,11 @@ def rounded_twice(g: Graph, scaled: ir.Value, right: int) -> ir.Value:
     below 0 it is floor((h + 2**(right - 1) - 1) / 2**right), so that x is moved by 1/2 the other
     way. Both together are the nearest integer to (x + sign(x) / 2) / 2**right. Numbers x within
     1/2 of 0 become 0, and may be moved by less. A shift of 0 is no second rounding.
+
+    Shrink would move them in one node, but ONNX Runtime computes it in float32.
     """
-    half = 2.0 ** -(right + 1)
-    if right and g.target.cpu_kernels:
-        scaled = g.op("Shrink", scaled, bias=-half, lambd=0.0)
-    elif right:
+    if right:
+        half = 2.0 ** -(right + 1)
         bounds = (g.constant(bound, np.float64) for bound in (-half, half))
         scaled = g.op("Add", scaled, g.op("Clip", scaled, *bounds))
     return g.op("Round", scaled)

@@ -20,6 +20,7 @@ from tflite_ort.schema import (
     Op,
     Padding,
     ReducerOptions,
+    ResizeBilinearOptions,
     SubOptions,
     TensorType,
 )
@@ -134,6 +135,22 @@ def test_mean(ratio: float, axes: tuple[int, ...], keep: bool) -> None:
     tensors = [T(shape, INT16, SCALE), T.constant(np.array(axes, np.int32))]
     output = T(tuple(kept), INT16, SCALE * ratio)
     check(Case("MEAN", Op.MEAN, tensors, [output], ReducerOptions(keep), 2, quanta=0))
+
+
+@pytest.mark.parametrize("op", [Op.ADD, Op.MUL], ids=lambda op: op.name)
+def test_results_next_to_halves(op: Op) -> None:
+    """Of large codes, whose fractions float32 would round."""
+    operand, made = T((20_000,), INT16, 0.3), T((20_000,), INT16, 0.4)
+    options = AddOptions(pot_scale_int16=False) if op is Op.ADD else MulOptions()
+    check(Case(op.name, op, [operand, operand], [made], options, 4, quanta=0))
+
+
+def test_means_of_pixels_next_to_halves() -> None:
+    size = T.constant(np.array([100, 110], np.int32))
+    tensors = [T((1, 40, 44, 4), INT16, SCALE), size]
+    made = T((1, 100, 110, 4), INT16, SCALE)
+    options = ResizeBilinearOptions(half_pixel_centers=True)
+    check(Case("resize", Op.RESIZE_BILINEAR, tensors, [made], options, 4, quanta=0))
 
 
 def test_scales_beyond_what_floats_hold_are_near() -> None:
