@@ -146,7 +146,7 @@ def _hard_swish(x: Float32Array) -> Float32Array:
 
 def _hard_sigmoid(fine: npt.NDArray[np.int16], factor: int, shift: int) -> npt.NDArray[np.int32]:
     """(x + 3) / 6, clipped to [0, 1], in Q0.15; 3 gives 32767."""
-    value = saturating_shift_left(fine, max(shift - 1, 0))
+    value = saturating_shift_left(fine, np.clip(shift - 1, 0, 31))
     value = _high_mul_int16(value, factor)
     value = saturating_shift_left(value, 1) if shift > 0 else value
     value = rounding_shift_right(value, max(-shift, 0))

@@ -47,10 +47,13 @@ def compared(
     return (np.asarray(compare(first, second), np.bool_),)
 
 
-def _units(op: OperatorView[Any], tensor: TensorView, codes: Array) -> npt.NDArray[np.int32]:
-    if not 0 < scale(op, tensor) < 1:
-        raise KernelError(f"the scale of {tensor.name!r} is {scale(op, tensor)}, expected below 1")
-    return rescale((codes.astype(np.int32) - offset(op, tensor)) << 8, float(scale(op, tensor)))
+def _units(op: OperatorView[Any], tensor: TensorView, codes: Array) -> Array:
+    """Codes in units of 1/256. TFLite has no multiplier of 1 and more: there it ends the process,
+    or shifts bits out."""
+    unit, centred = float(scale(op, tensor)), codes.astype(np.int32) - offset(op, tensor)
+    if unit <= 0:
+        raise KernelError(f"the scale of {tensor.name!r} is {unit}, expected above 0")
+    return np.rint(centred * (256 * unit)) if unit >= 1 else rescale(centred << 8, unit)
 
 
 _ORDERED = _NUMBERS | {_T.INT16}

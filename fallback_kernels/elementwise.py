@@ -62,6 +62,7 @@ _FLOAT32 = frozenset({TensorType.FLOAT32})
 _BYTES = frozenset({TensorType.UINT8, TensorType.INT8})
 _CODES = _BYTES | {TensorType.INT16}
 _INTEGERS = frozenset({TensorType.INT32, TensorType.INT64})
+_BEYOND_CODES = np.float32(2**30)
 
 
 # Two operands ------------------------------------------------------------------------------------
@@ -315,7 +316,7 @@ def sqrt(op: View, inputs: Inputs, state: State) -> Outputs:
     real = scale(op, op["input"]) * centred(op, op["input"], x).astype(np.float32)
     if np.any(real < 0):
         raise KernelError("Sqrt is only defined for non-negative values")
-    codes = np.trunc(np.sqrt(real) / scale(op, op.output)).astype(np.int64)
+    codes = np.minimum(np.sqrt(real) / scale(op, op.output), _BEYOND_CODES).astype(np.int64)
     return (clamped_codes(op, codes + zero_point(op, op.output)),)
 
 

@@ -24,6 +24,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.arithmetic.fixed_point import (
     divided_multiplier,
+    held_ratio,
     multiply_by_quantized_multiplier,
     multiply_wide_by_quantized_multiplier,
     narrow_multiplier,
@@ -101,7 +102,7 @@ def _float_rescaled_sum(
     source, target = _parameters(op)
     count = prod(array.shape[axis] for axis in axes)
     total = np.asarray(array.sum(axis=axes, keepdims=op.options.keep_dims, dtype=np.int32))
-    scale = source.sole_scale / target.sole_scale
+    scale = held_ratio(source.sole_scale / target.sole_scale)
     bias = np.float32(-source.scalar_zero_point) * scale * np.float32(count)
     rounded = round_half_away(total.astype(np.float32) * scale + bias)
     return saturate(rounded + target.scalar_zero_point, array.dtype)

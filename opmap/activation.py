@@ -1,6 +1,6 @@
 """Activation functions: RELU and its kin, sigmoids, HARD_SWISH, GELU, SOFTMAX, LOG_SOFTMAX.
 
-Rows of a table: relu, relu6, relu_n1_to_1, relu_0_to_1, elu, hard_swish.
+Rows of a table: relu, relu6, relu_n1_to_1, hard_swish.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ _FLOAT32 = frozenset({_T.FLOAT32})
 _HALF = frozenset({_T.FLOAT32, _T.FLOAT16})
 
 _FEWEST_PRODUCTS = 1 << 13  # below so many elements PRelu takes no longer than two nodes
+_FINE = 2.0**-21
 _MOST_REPEATED = 1 << 18  # numbers; longer rows of a product need no repetition
 
 
@@ -70,11 +71,31 @@ def unary(
     g.write(op.output, result, layout=layout)
 
 
-for operator, last, op_type, types in (
-    (Op.ELU, 1, "Elu", _FLOAT32 | {_T.INT8}),
-    (Op.HARD_SWISH, 1, "HardSwish", _FLOAT32 | _BYTES),
-):
-    translator(operator, versions=(1, last))(partial(unary, op_type, types, {}))
+translator(Op.HARD_SWISH, versions=(1, 1))(partial(unary, "HardSwish", _FLOAT32 | _BYTES, {}))
+
+
+@translator(Op.ELU, versions=(1, 1))
+def elu(op: View, g: Graph) -> None:
+    """Elu. ONNX Runtime takes 1 off a power, so that small numbers lose their last bits: of codes
+    that are as small, those that are not cut are the numbers themselves."""
+    if not _is_fine(op):
+        unary("Elu", _FLOAT32 | {_T.INT8}, {}, op, g)
+        return
+    check_types(op, frozenset({_T.INT8}))
+    layout = g.layout(op["input"])
+    g.write(op.output, g.read(op["input"], layout=layout), layout=layout)
+
+
+def _is_fine(op: View) -> bool:
+    """Whether a quantum of 8-bit results is near the last bits that float32 has of 1."""
+    made = op.output.quantization
+    return op["input"].type in _BYTES and made is not None and made.scalar_scale < _FINE
+
+
+def _refuse_fine(op: View) -> None:
+    """Leaves to numpy what is next to 0 as a difference of powers from 1."""
+    if _is_fine(op):
+        raise Untranslatable(f"a scale below {_FINE:g} of the result")
 
 
 @translator(Op.TANH, versions=(1, 3))
@@ -108,6 +129,7 @@ def logistic(op: View, g: Graph) -> None:
         by_code(op, g, _of_every_code(op, sigmoid_int16))
         return
     if input.is_quantized:
+        _refuse_fine(op)
         unary("Sigmoid", _BYTES, {}, op, g)
         return
     check_types(op, _HALF)
@@ -144,11 +166,14 @@ for operator, last, activation, types in (
 
 @translator(Op.RELU_0_TO_1, versions=(1, 1))
 def relu_0_to_1(op: View, g: Graph) -> None:
-    """Clip to [0, 1]."""
+    """Clip to [0, 1]; of codes to 1, and the codes are limited to that of 0: ONNX Runtime leaves
+    out a Clip of reals that are all within 1e-7 of its limits."""
     check_types(op, _FLOAT32 | _BYTES)
-    layout = g.layout(op["input"])
-    bounds = (g.constant(bound, np.float32) for bound in (0, 1))
-    g.write(op.output, g.op("Clip", g.read(op["input"], layout=layout), *bounds), layout=layout)
+    layout, coded = g.layout(op["input"]), op.output.is_quantized
+    low, high = None if coded else g.constant(0, np.float32), g.constant(1, np.float32)
+    x = g.op("Clip", g.read(op["input"], layout=layout), low, high)
+    activation = ActivationFunctionType.RELU if coded else ActivationFunctionType.NONE
+    g.write(op.output, x, layout=layout, activation=activation)
 
 
 @translator(Op.LEAKY_RELU, versions=(1, 2))
@@ -180,6 +205,7 @@ def gelu(op: OperatorView[GeluOptions], g: Graph) -> None:
     """Gelu, exact or by Tanh; for 16-bit codes a Gather."""
     if by_tabulated_code(op, g):
         return
+    _refuse_fine(op)
     if g.opset < _GELU_SINCE:
         check_types(op, _HALF | _BYTES)
         layout = g.layout(op["input"])

@@ -95,25 +95,29 @@ def _units(op: View, g: Graph, layout: Layout) -> Sequence[ir.Value]:
     if tensors[0].type is _T.INT16:
         raise Untranslatable("16-bit codes of different or very small scales")
     indices = (g.cast(value, ir.DataType.INT32) for value in values)
+    common = np.result_type(*tables)
     return [
-        g.op("Gather", g.constant(table), index)
+        g.op("Gather", g.constant(table.astype(common)), index)
         for table, index in zip(tables, indices, strict=True)
     ]
 
 
-def unit_table(tensor: TensorView) -> npt.NDArray[np.int32]:
+def unit_table(tensor: TensorView) -> npt.NDArray[Any]:
     """The integer that TFLite compares, for every code from the lowest on.
 
     It is 256 * real value, rounded twice: to the fraction bits that are left in the fixed-point
-    product, then to an integer.
+    product, then to an integer. For scales of 1 and more, which TFLite has no multiplier for, it is
+    a double.
     """
     quantization = tensor.quantization
     if not tensor.is_quantized or quantization is None:
         raise Untranslatable(f"{tensor.type.name} without a scale")
-    if quantization.per_channel or not 0 < quantization.scalar_scale < 1:
-        raise Untranslatable(f"scale {quantization.scalar_scale} is not between 0 and 1")
+    if quantization.per_channel or quantization.scalar_scale <= 0:
+        raise Untranslatable(f"scale {quantization.scalar_scale} is not above 0")
     low, high = quantized_range(tensor.type)
     codes = np.arange(low, high + 1, dtype=np.int64) - quantization.scalar_zero_point
+    if quantization.scalar_scale >= 1:
+        return np.asarray(np.rint(codes * (256 * quantization.scalar_scale)))
     mantissa, exponent = math.frexp(quantization.scalar_scale)
     if exponent < -31:  # TFLite has no multiplier that small
         return np.zeros(codes.shape, np.int32)

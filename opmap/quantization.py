@@ -46,6 +46,8 @@ _TO_FLOAT32 = frozenset({*PACKED_BITS, _T.COMPLEX64})
 _UNITS = (1.0, 1 - 2.0**-22, 1 - 2.0**-20, 1 - 2.0**-18)
 # Below this a 16-bit code less its zero point, rescaled, has 32 bits with some to spare.
 _FITS = 2.0**13
+# Times this every code but 0 is beyond 32 bits.
+_ALL_OUT = 2.0**32
 
 
 def refusal(op: View) -> Untranslatable:
@@ -155,18 +157,19 @@ def _widen(op: View, g: Graph) -> None:
 
 def _narrow(op: View, g: Graph) -> None:
     """32-bit codes rescaled to 8 or 16 bits, as TFLite rounds them: what has the zero point taken
-    off, and is shifted to the left where the multiplier is above 1, wraps."""
+    off wraps."""
     source, target = _codes(op["input"]), _codes(op.output)
     if not op.output.is_quantized:
         raise refusal(op)
-    multiplier = source.scale / target.scale
+    multiplier = min(source.scale / target.scale, _ALL_OUT)
     _, shift = quantize_multiplier(multiplier)
     left = max(int(shift), 0)
     codes = g.read(op["input"], domain=Domain.STORED)
     codes = g.op("Sub", codes, g.constant(source.zero_point, np.int32))
-    if left:
-        codes = g.op("Mul", codes, g.constant(np.left_shift(1, left).astype(np.int32)))
     codes = g.cast(codes, ir.DataType.DOUBLE)
+    if left:
+        bounds = (g.constant(bound, np.float64) for bound in (-(2.0**31), 2.0**31 - 1))
+        codes = g.op("Clip", g.op("Mul", codes, g.constant(2.0**left, np.float64)), *bounds)
     codes = rescaled(g, codes, multiplier * 2.0**-left, 2.0**31, bits=17)
     low, high = (bound - target.zero_point for bound in quantized_range(target.type))
     codes = g.op("Clip", codes, g.constant(low, np.float64), g.constant(high, np.float64))

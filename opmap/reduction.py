@@ -9,15 +9,21 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.code_means import pooled_codes, pools_images, rescaled_units
+from tflite_ort.opmap.idioms.code_sums import (
+    Rescaled,
+    amplifies,
+    exact_mean,
+    mean_upwards,
+    sum_upwards,
+    takes_exact_mean,
+)
 from tflite_ort.opmap.idioms.combining import combined_axis
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, distinct_axes, times_named
-from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred, sums_are_whole
-from tflite_ort.opmap.idioms.fixed_point import rescaled_by
+from tflite_ort.opmap.idioms.exact_sums import sums_are_whole
 from tflite_ort.opmap.idioms.movement import integers, narrowed, same_order, widened
 from tflite_ort.opmap.idioms.window_reduction import windows_reduced
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
-    ActivationFunctionType,
     ArgMaxOptions,
     ArgMinOptions,
     CumsumOptions,
@@ -29,7 +35,6 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.arithmetic.fixed_point import divided_multiplier, quantize_multiplier
 from tflite_ort.schema.shapes.reduction import reduced_windows
 from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
 from tflite_ort.schema.values.sizes import is_known, known_product
@@ -60,8 +65,9 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
         return
     _check_real(input, op.output)
     layout = _layout(op, g)
-    if _takes_exact_mean(op, g):
-        _exact_mean(op, g, layout)
+    terms = _known_terms(op)
+    if terms is not None and takes_exact_mean(g, input, op.output, terms):
+        _in_double(op, g, layout, exact_mean)
         return
     planes = layout is Layout.FIRST and _axes(op) == tuple(range(1, input.rank - 1))
     if planes and pools_images(input, op.output):
@@ -80,11 +86,14 @@ def _reduce_reals(op: OperatorView[ReducerOptions], g: Graph, name: str, layout:
     """`name` of floats, or of 8-bit codes counted from their zero point. Sums of whole numbers are
     the same in any order, which ONNX Runtime changes with the number of rows."""
     input, output = op["input"], op.output
-    axes_known = op["axes"].is_constant and is_known(*(input.shape[axis] for axis in _axes(op)))
-    if not (axes_known and output.is_quantized and sums_are_whole(input, _terms_of(op))):
+    terms, mean = _known_terms(op), name == "ReduceMean"
+    if terms and amplifies(input, output, 1 if mean else terms):
+        _in_double(op, g, layout, mean_upwards if mean else sum_upwards)
+        return
+    if not (terms is not None and output.is_quantized and sums_are_whole(input, terms)):
         _reduce(op, g, name, layout, Domain.REAL)
         return
-    codes = pooled_codes(g, input, output, _axes(op), layout, mean=name == "ReduceMean")
+    codes = pooled_codes(g, input, output, _axes(op), layout, mean=mean)
     if codes is None:
         units = _reduced(op, g, name, g.read_steps(input, layout=layout), layout)
         codes = rescaled_units(g, units, input, output)
@@ -101,34 +110,21 @@ def _of_some(op: OperatorView[Any], g: Graph, mean: ir.Value, value: ir.Value) -
     return g.op("Add", mean, g.op("Div", g.constant(0, np.float32), count))
 
 
-def _takes_exact_mean(op: OperatorView[ReducerOptions], g: Graph) -> bool:
-    """Whether the sum of 16-bit codes is to be rounded as TFLite does, and stays in 32 bits."""
-    input, output = op["input"], op.output
-    if not (g.target.exact and input.type is output.type is TensorType.INT16):
-        return False
-    if not (is_centred(input) and is_centred(output) and op["axes"].is_constant):
-        return False
-    if not is_known(*input.shape) or 0 in input.shape:
-        return False
-    assert input.quantization is not None and output.quantization is not None
-    ratio = input.quantization.scalar_scale / output.quantization.scalar_scale
-    return _terms_of(op) <= 2**15 and ratio * 2.0**15 < 2**31
-
-
-def _exact_mean(op: OperatorView[ReducerOptions], g: Graph, layout: Layout) -> None:
-    """The sum of the codes times one multiplier."""
-    input, output, count = op["input"], op.output, _terms_of(op)
-    assert input.quantization is not None and output.quantization is not None
-    q31, shift = quantize_multiplier(
-        input.quantization.scalar_scale / output.quantization.scalar_scale
-    )
-    if count > 1:
-        q31, shift = divided_multiplier(int(q31), int(shift), count)
-    codes = g.read(input, layout=layout, domain=Domain.STORED)
+def _in_double(
+    op: OperatorView[ReducerOptions], g: Graph, layout: Layout, rescaled: Rescaled
+) -> None:
+    """Sums of 16-bit codes, exact, which `rescaled` makes codes of the output."""
+    codes = g.read(op["input"], layout=layout, domain=Domain.STORED)
     total = _reduced(op, g, "ReduceSum", g.cast(codes, ir.DataType.DOUBLE), layout)
-    mean = rescaled_by(g, total, q31, shift, count * 2.0**15, bits=17)
-    codes = clipped_codes(g, mean, output, ActivationFunctionType.NONE)
+    codes = rescaled(g, total, op["input"], op.output, _terms_of(op))
     _write(op, g, codes, layout, Domain.STORED)
+
+
+def _known_terms(op: OperatorView[ReducerOptions]) -> int | None:
+    """The number of elements in a sum, unless it depends on data."""
+    if not op["axes"].is_constant or not is_known(*(op["input"].shape[a] for a in _axes(op))):
+        return None
+    return _terms_of(op)
 
 
 def _terms_of(op: OperatorView[ReducerOptions]) -> int:

@@ -20,7 +20,6 @@ from tflite_ort.schema.arithmetic.fixed_point import (
     rescale,
     rounding_doubling_high_mul,
     rounding_shift_right,
-    shifts_all_out,
     shifts_refusal,
 )
 
@@ -63,13 +62,22 @@ def quantized_sum(op: View, a: Array, b: Array, *, sign: int) -> Array:
 
 
 def _true_sum(op: View, a: Array, b: Array, sign: int) -> Array:
-    """a + sign * b in double, cut to codes that a zero point can be added to."""
-    unit = float(scale(op, op.output))
-    first, second = (
-        centred(op, tensor, codes) * (float(scale(op, tensor)) / unit)
-        for tensor, codes in zip(op.present_inputs(), (a, b), strict=True)
-    )
-    return np.clip(np.rint(first + sign * second), -(2**30), 2**30).astype(np.int32)
+    """a + sign * b in double."""
+    first, second = _reals(op, a, b)
+    return _codes(op, first + sign * second)
+
+
+def _reals(op: View, a: Array, b: Array) -> tuple[Array, Array]:
+    """The real numbers of both operands, in double."""
+    tensors = op.present_inputs()
+    x, y = (centred(op, t, c) * float(scale(op, t)) for t, c in zip(tensors, (a, b), strict=True))
+    return x, y
+
+
+def _codes(op: View, reals: Array) -> Array:
+    """Codes less the zero point, cut to those that a zero point can be added to."""
+    codes = np.rint(reals / float(scale(op, op.output)))
+    return np.clip(codes, -(2**30), 2**30).astype(np.int32)
 
 
 def _common_scale(
@@ -92,15 +100,14 @@ def quantized_product(op: View, a: Array, b: Array) -> Array:
         raise refusal(op)
     product = centred(op, first, a) * centred(op, second, b)
     multiplier = scale(op, first) * scale(op, second) / scale(op, op.output)
-    if op.output.type is not TensorType.INT16 and shifts_all_out(float(multiplier)):
-        return np.zeros_like(product)
     return rescale(product, multiplier)
 
 
 def quantized_quotient(op: View, a: Array, b: Array) -> Array:
     """The codes of `a` times the reciprocals of those of `b`, times s_a / (s_b * s_out).
 
-    TFLite's result is undefined where the last right shift passes 31 bits; here it is 0.
+    TFLite's result is undefined where the last right shift passes 31 bits; here it is 0. One to the
+    left saturates.
     """
     first, second = op.present_inputs()
     dividend, divisor = centred(op, first, a), centred(op, second, b)
@@ -110,13 +117,24 @@ def quantized_quotient(op: View, a: Array, b: Array) -> Array:
     headroom = leading_zeros(np.where(dividend < 0, ~dividend, dividend)) - 1
     quotient = rounding_doubling_high_mul(dividend << headroom, inverse)
     q31, shift = quantize_multiplier(scale(op, first) / (scale(op, second) * scale(op, op.output)))
-    right = np.clip(bits + headroom - shift, 0, 62)
-    return rounding_shift_right(rounding_doubling_high_mul(quotient, q31), right)
+    right = bits + headroom - shift
+    made = rounding_shift_right(rounding_doubling_high_mul(quotient, q31), np.clip(right, 0, 62))
+    if right.min(initial=0) >= 0:
+        return made
+    left = made.astype(np.int64) << np.clip(-right, 0, 32)
+    return np.asarray(np.clip(left, -(2**30), 2**30))
 
 
 def quantized_squared_difference(op: View, a: Array, b: Array) -> Array:
-    """(a - b)**2, both rescaled to a common scale and shifted left by 7 bits."""
+    """(a - b)**2, both rescaled to a common scale and shifted left by 7 bits.
+
+    If the square of such a unit is one of the output or more, TFLite ends the process. Here it is
+    the true result.
+    """
     first, second, twice = _common_scale(op, a, b, 7)
     difference = first - second
     multiplier = twice * twice / float(np.float32(2**14) * scale(op, op.output))
+    if multiplier >= 1:
+        x, y = _reals(op, a, b)
+        return _codes(op, (x - y) ** 2)
     return rescale(difference * difference, multiplier)

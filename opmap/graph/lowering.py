@@ -7,6 +7,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol
 
+import numpy as np
+
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.blocks import keep_blocks
 from tflite_ort.opmap.graph.forms import Layout, Target
@@ -100,6 +102,7 @@ class Cut(Protocol):
         """Add the node that cuts."""
 
 
+@np.errstate(all="ignore")  # of scales whose ratio no float32 holds
 def lower(
     operators: Sequence[OperatorView[Any]],
     inputs: Sequence[TensorView],

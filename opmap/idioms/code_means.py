@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.schema import TensorType, TensorView
+from tflite_ort.schema.arithmetic.fixed_point import held_ratio
 from tflite_ort.schema.values.sizes import is_known
 
 _LARGEST = 255
@@ -116,7 +117,7 @@ def _sums(input: TensorView, output: TensorView, cells: int, divisor: int) -> Su
 def _ratio(input: TensorView, output: TensorView) -> np.float32:
     source, target = input.quantization, output.quantization
     assert source is not None and target is not None
-    return np.float32(source.scalar_scale / target.scalar_scale)
+    return held_ratio(source.scalar_scale / target.scalar_scale)
 
 
 def _is_pooled(multiplier: float) -> bool:

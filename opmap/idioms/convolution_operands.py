@@ -27,14 +27,23 @@ FloatArray = npt.NDArray[np.float32]
 # For a spatial axis: size (or number of windows), kernel, stride, dilation.
 Windows = Sequence[tuple[int, int, int, int]]
 
+# Of products of codes, with 16-bit activations.
+_LARGEST_SUM = 2.0**47
+
 
 def check_types(input: TensorView, filter: TensorView) -> None:
-    """Refuses operand types that TFLite does not multiply, and codes without a scale."""
+    """Refuses operand types that TFLite does not multiply, codes without a scale, and codes whose
+    sums of products exceed float32: they are infinite, or NaN."""
     if filter.type not in FILTER_TYPES.get(input.type, ()):
         raise Untranslatable(f"{input.type.name} input with {filter.type.name} filter")
     for tensor in (input, filter):
         if tensor.type is not TensorType.FLOAT32 and not tensor.is_quantized:
             raise Untranslatable(f"{tensor.type.name} tensor {tensor.name!r} without a scale")
+    if input.quantization is None or filter.quantization is None:
+        return
+    unit = float(input.quantization.scale.max()) * float(filter.quantization.scale.max())
+    if input.type is not TensorType.FLOAT32 and unit * _LARGEST_SUM > np.finfo(np.float32).max:
+        raise Untranslatable(f"sums of codes in units of {unit:g} exceed float32")
 
 
 def pads(

@@ -34,6 +34,8 @@ def _sigmoid_points() -> npt.NDArray[np.int64]:
 
 
 _SIGMOID = _sigmoid_points()
+# With more every code but 0 is past the table.
+_LARGEST_MULTIPLIER = 2**32
 
 
 def sigmoid_int16(codes: Array, scale: np.float32) -> Int16Array:
@@ -71,4 +73,4 @@ def _sigmoid_multiplier(input_scale: np.float32) -> tuple[int, int]:
     multiplier, shift = float(input_scale) * 4096.0 * 3.0, 0
     while multiplier <= 32767.0 / 2.0 and shift <= 30:
         multiplier, shift = multiplier * 2.0, shift + 1
-    return int(multiplier), shift
+    return int(min(multiplier, _LARGEST_MULTIPLIER)), shift

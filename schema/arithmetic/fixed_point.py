@@ -17,6 +17,12 @@ IntArray = npt.NDArray[np.integer[Any]]
 Int32Array = npt.NDArray[np.int32]
 
 _INT32_MAX = 2**31 - 1
+# Of a multiplier: every code but 0 becomes an outermost one.
+_LARGEST_MULTIPLIER = 2.0**128
+# A ratio of scales; sums of codes times it, and differences of them, are finite.
+_LARGEST_RATIO = 2.0**64
+# A 32-bit number to which a zero point can be added.
+_MOST_SHIFTED = 2**31 - 2**16
 # Moves halves of 32-bit numbers away from zero before they are rounded to even, and nothing else
 # over a half.
 _TIE_BREAK = 1 + 2.0**-34
@@ -30,8 +36,11 @@ def round_half_away(x: npt.ArrayLike) -> npt.NDArray[Any]:
 
 
 def quantize_multiplier(multiplier: npt.ArrayLike) -> tuple[Int32Array, Int32Array]:
-    """(q31, shift) of `multiplier` (float64); below 2**-32 it is flushed to zero."""
-    mantissa, exponent = np.frexp(np.asarray(multiplier, np.float64))
+    """(q31, shift) of `multiplier` (float64); below 2**-32 it is flushed to zero, and an infinite
+    one is a large one."""
+    mantissa, exponent = np.frexp(
+        np.minimum(np.asarray(multiplier, np.float64), _LARGEST_MULTIPLIER)
+    )
     q31 = round_half_away(mantissa * 2.0**31).astype(np.int64)
     carry = q31 == 2**31
     q31 = np.where(carry, q31 >> 1, q31)
@@ -78,13 +87,13 @@ def multiply_by_quantized_multiplier(
 ) -> Int32Array:
     """`round(x * q31 * 2**(shift - 31))` with two roundings: high product, then right shift.
 
-    `x` is int32 or fits it; a left shift wraps in 32 bits as the C code does. One by 32 bits and
-    more, which C leaves undefined, gives the lowest or the highest number.
+    `x` is int32 or fits it. What a left shift moves out of 32 bits, which C leaves undefined, is
+    near the lowest or the highest number.
     """
     value, shift = np.asarray(x), np.asarray(shift, np.int64)
     if shift.max(initial=0) > 0:
         wide = value.astype(np.int64) << np.clip(shift, 0, 32)
-        value = np.where(shift < 32, wide.astype(np.int32), saturate(wide, np.int32))
+        value = np.clip(wide, -_MOST_SHIFTED, _MOST_SHIFTED)
     return np.asarray(
         rounding_shift_right(rounding_doubling_high_mul(value, q31), np.maximum(-shift, 0)),
         np.int32,
@@ -94,10 +103,15 @@ def multiply_by_quantized_multiplier(
 def multiply_wide_by_quantized_multiplier(
     x: npt.ArrayLike, q31: npt.ArrayLike, shift: npt.ArrayLike
 ) -> Int32Array:
-    """The 64-bit accumulator's rescale: `q31` cut to 15 bits, one rounding, halves upwards."""
+    """The 64-bit accumulator's rescale: `q31` cut to 15 bits, one rounding, halves upwards. A shift
+    to the left, which C leaves undefined, saturates."""
     q15, total = narrow_multiplier(q31, shift)
-    product = np.asarray(x, np.int64) * q15 + (np.int64(1) << (total - 1))
-    return (product >> total).astype(np.int32)
+    product, right = np.asarray(x, np.int64) * q15, np.maximum(total, 1)
+    narrow = ((product + (np.int64(1) << (right - 1))) >> right).astype(np.int32)
+    if total.min(initial=1) > 0:
+        return narrow
+    wide = np.clip(np.ldexp(product, -np.minimum(total, 0)), -_MOST_SHIFTED, _MOST_SHIFTED)
+    return np.where(total > 0, narrow, wide.astype(np.int32))
 
 
 def narrow_multiplier(q31: npt.ArrayLike, shift: npt.ArrayLike) -> tuple[IntArray, IntArray]:
@@ -107,15 +121,14 @@ def narrow_multiplier(q31: npt.ArrayLike, shift: npt.ArrayLike) -> tuple[IntArra
     return q15, 15 - np.asarray(shift, np.int64)
 
 
-def shifts_all_out(multiplier: float) -> bool:
-    """Whether TFLite's vectors shift every bit of an int32 out before they multiply it: what they
-    make is 0."""
-    return multiplier >= 2.0**31
-
-
 def rescale(x: npt.ArrayLike, multiplier: npt.ArrayLike) -> Int32Array:
     """`x * multiplier` for int32 `x`, as `multiply_by_quantized_multiplier` rounds it."""
     return multiply_by_quantized_multiplier(x, *quantize_multiplier(multiplier))
+
+
+def held_ratio(ratio: float | np.float32) -> np.float32:
+    """A ratio of scales, or one so large that every code but 0 becomes an outermost one."""
+    return np.float32(min(ratio, _LARGEST_RATIO))
 
 
 def power_of_two_shifts(scales: Sequence[np.float32]) -> tuple[int, int] | None:

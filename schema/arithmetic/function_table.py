@@ -96,6 +96,6 @@ def interpolated(codes: Array, table: Int16Array) -> Int16Array:
     """int16 `codes` through a table of 513 points: 9 bits index it, 7 interpolate."""
     index = 256 + (codes.astype(np.int32) >> 7)
     points = table.astype(np.int32)
-    slope = (points[index + 1] - points[index]).astype(np.int16).astype(np.int32)
+    slope = points[index + 1] - points[index]
     delta = (slope * (codes.astype(np.int32) & 127) + 64) >> 7
     return np.asarray(points[index] + delta).astype(np.int16)
