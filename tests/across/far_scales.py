@@ -41,8 +41,8 @@ class Function:
         positive: whether the codes have to be above the zero point.
         filter, axis: the shape of the weights of a layer, and the axis of its channels.
         made_type: of a result that is no codes.
-        quanta: how far off results may be: tables of 16-bit codes are coarse, and HARD_SWISH and
-            SQUARED_DIFFERENCE have 15 bits.
+        quanta: how far off results may be: tables of 16-bit codes are coarse, and HARD_SWISH,
+            SQUARED_DIFFERENCE and multipliers of layers have 15 bits.
     """
 
     op: Op
@@ -156,6 +156,7 @@ ONE_OPERAND = [
 ]
 # Operands are rounded first, to units of up to a quantum of the result.
 ROUNDED_TWICE = {"quanta": 2.0}
+SQUARES = {"shape": (16, 16), "quanta": 1.6}
 TWO_OPERANDS = [
     F(Op.ADD, CODES, np.add, schema.AddOptions(pot_scale_int16=False), 2, **ROUNDED_TWICE),
     F(Op.SUB, CODES, np.subtract, schema.SubOptions(pot_scale_int16=False), 2, **ROUNDED_TWICE),
@@ -168,7 +169,7 @@ TWO_OPERANDS = [
     F(Op.EQUAL, CODES, _compared(np.equal), None, 2, **TRUTHS),
     F(Op.PRELU, BYTES, lambda x, y: np.where(x < 0, x * y, x), None, 2),
     F(Op.CONCATENATION, (UINT8,), lambda *all: np.concatenate(all), JOINED, 2, made=(1024,)),
-    F(Op.BATCH_MATMUL, SIGNED, np.matmul, schema.BatchMatMulOptions(), 2, shape=(16, 16)),
+    F(Op.BATCH_MATMUL, SIGNED, np.matmul, schema.BatchMatMulOptions(), 2, **SQUARES),
 ]
 LAYERS = [
     F(
@@ -177,6 +178,7 @@ LAYERS = [
         shape=(64, 8),
         made=(64, 4),
         version=7,
+        quanta=1.6,
     ),
     F(
         *(Op.CONV_2D, SIGNED, _cells, schema.Conv2DOptions(**SAME)),
@@ -184,6 +186,7 @@ LAYERS = [
         shape=IMAGE,
         made=WIDER,
         version=3,
+        quanta=1.6,
     ),
     F(
         *(Op.DEPTHWISE_CONV_2D, SIGNED, _channels),
@@ -192,6 +195,7 @@ LAYERS = [
         axis=3,
         shape=IMAGE,
         version=3,
+        quanta=1.6,
     ),
     F(
         *(Op.TRANSPOSE_CONV, SIGNED, _cells, schema.TransposeConvOptions(**SAME)),
@@ -199,6 +203,7 @@ LAYERS = [
         shape=IMAGE,
         made=WIDER,
         version=3,
+        quanta=1.6,
     ),
 ]
 FUNCTIONS = [*ONE_OPERAND, *TWO_OPERANDS, *LAYERS]
