@@ -162,7 +162,8 @@ class _Draft:
         try:
             yield
         except OSError as error:
-            error.filename, error.filename2 = self._path, None
+            error.filename = self._path
+            del error.filename2  # None would be printed
             raise
 
     def __enter__(self) -> Self:

@@ -14,7 +14,7 @@ from tflite_ort.opened_model import OpenedModel
 from tflite_ort.opening import ModelFile, opened_file
 from tflite_ort.optional import late
 from tflite_ort.providers.delegates import Delegate, named
-from tflite_ort.schema.file.budgets import DEFAULT, Meter
+from tflite_ort.schema.file.budgets import Meter, chosen_budgets
 from tflite_ort.state import State
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class LoadedModel:
             resolver = resolvers.library_name(given["resolver"])
         if folder is None or resolver is None:
             return None
-        budgets, batch = given["budgets"] or DEFAULT, given["batch"] or 0
+        budgets, batch = chosen_budgets(given["budgets"]), given["batch"] or 0
         choices = self._choices | ({} if self._tuner is None else {"tuned": self._tuner.digest()})
         path = given["model_path"] or "(bytes)"
         return plans.plan_cache(

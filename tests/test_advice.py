@@ -59,7 +59,7 @@ def test_a_model_of_a_bundle_is_named_by_an_option(tmp_path: Path) -> None:
     path = tmp_path / "two.task"
     path.write_bytes(TASK)
     text = said("run", path)
-    assert "the bundle has 2; name one with --model; there are 'a_detector.tflite'" in text
+    assert "the bundle has 2 models; name one with --model; there are 'a_detector.tflite'" in text
 
 
 def test_a_budget_is_raised_by_an_option() -> None:

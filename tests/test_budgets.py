@@ -21,6 +21,7 @@ from tests.one_op import Node, T, graph_model
 from tests.ops.custom_op import custom_model
 from tflite_ort import AllocationError, BudgetExceeded, Budgets, Interpreter, export_onnx
 from tflite_ort.command.cli import app
+from tflite_ort.command.demo import digits_model
 from tflite_ort.schema import (
     AddOptions,
     BroadcastToOptions,
@@ -323,6 +324,11 @@ def test_what_exceeds_a_budget_runs_with_a_larger_one() -> None:
     interpreter.invoke()
     assert interpreter.get_tensor(2) == 3.0**8
     assert len(export_onnx(model).graph.node) >= 16
+
+
+def test_budgets_of_another_type_are_refused_by_name() -> None:
+    with pytest.raises(TypeError, match="budgets must be Budgets, got dict"):
+        Interpreter(digits_model("int8"), budgets={"tables": 1})  # type: ignore[arg-type]
 
 
 def test_what_is_free_is_asked_for_large_tensors_alone() -> None:

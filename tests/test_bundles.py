@@ -96,7 +96,7 @@ def test_bundles_in_a_bundle() -> None:
         "main.tflite",
     ]
     assert added(model_content=NESTED, model="packed.task/b_landmarks.tflite") == 2
-    with pytest.raises(MissingEntry, match="has 2 called 'a_detector'"):
+    with pytest.raises(MissingEntry, match="has 2 entries called 'a_detector'"):
         open_bundle(NESTED).model("a_detector")
     interpreter = Interpreter(model_content=NESTED, model="main")
     assert interpreter.metadata.files == {"l.txt": b"x"}
@@ -134,9 +134,11 @@ def test_a_bundle_of_one_model_needs_no_name(tmp_path: Path) -> None:
     path.write_bytes(task({"only.tflite": TWO}))
     assert added(model_path=path) == 2
     assert len(export_onnx(path).graph.node) == 1
-    with pytest.raises(MissingEntry, match="has 2; name one with model=; there are 'a_detector"):
+    with pytest.raises(
+        MissingEntry, match="has 2 models; name one with model=; there are 'a_detector"
+    ):
         Interpreter(model_content=TASK)
-    with pytest.raises(MissingEntry, match="has 0 called 'c'"):
+    with pytest.raises(MissingEntry, match="has no entry called 'c'; there are 'a_detector"):
         Interpreter(model_content=TASK, model="c")
 
 

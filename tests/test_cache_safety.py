@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -435,6 +436,9 @@ def test_the_verbs(tmp_path: Path) -> None:
     (row,) = json.loads(call("cache", "list", tmp_path, "--json").stdout)["entries"]
     assert row["model"] == KEYWORDS
     assert KEYWORDS in call("cache", "list", tmp_path).stdout
+    kept = tmp_path.parent / f"{tmp_path.name} again"
+    shutil.copytree(tmp_path, kept)
+    assert "deleted 1 entry, " in call("cache", "clear", kept).stdout
     freed = json.loads(call("cache", "clear", tmp_path, "--json").stdout)
     assert freed["entries"] == 1
     assert freed["bytes"] == row["bytes"]

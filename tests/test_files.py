@@ -60,6 +60,11 @@ def only_good(out: Path) -> bool:
     return out.read_bytes() == b"good" and list(out.parent.iterdir()) == [out]
 
 
+def test_an_error_of_a_file_names_that_file_alone(model: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"No such file or directory: '\S*/none/x\.onnx'$"):
+        export_onnx(model, tmp_path / "none" / "x.onnx")
+
+
 @pytest.mark.parametrize("verb", ["export", "versions"])
 def test_a_full_disk_leaves_the_file_and_says_so(model: Path, out: Path, verb: str) -> None:
     given = {"export": [str(model), str(out)], "versions": [str(model), "--fix", str(out)]}

@@ -227,6 +227,11 @@ def _chosen(name: str, found: Sequence[Entry], among: Sequence[Entry]) -> Entry:
     """The only one found."""
     if len(found) == 1:
         return found[0]
-    listed = ", ".join(repr(each.name) for each in among[:20]) or "nothing"
-    wanted = f"{len(found)} called {name!r}" if name else f"{len(found)}; name one with model="
+    listed = ", ".join(repr(each.name) for each in among[:20]) or "no models"
+    if not name:
+        wanted = f"{len(found)} models; name one with model="
+    elif found:
+        wanted = f"{len(found)} entries called {name!r}"
+    else:
+        wanted = f"no entry called {name!r}"
     raise MissingEntry(f"the bundle has {wanted}; there are {listed}")

@@ -54,7 +54,8 @@ def clear(folder: Folder = None, as_json: AsJson = False) -> None:
     if as_json:
         say(json.dumps({"folder": str(cache.path), "entries": count, "bytes": freed}))
     else:
-        say(f"{cache.path}: {count} entries of {freed / 1e6:.1f} MB deleted")
+        entries = "entry" if count == 1 else "entries"
+        say(f"{cache.path}: deleted {count} {entries}, {freed / 1e6:.1f} MB")
 
 
 def _cache(folder: Path | None) -> CacheFolder:

@@ -111,7 +111,7 @@ def _plugin(name: str) -> Source:
     hint = brought_by(name) or suggestions.suggestion(short_name(name), sorted(names))
     raise DelegateError(
         f"no provider {name!r} in this onnxruntime, which has {available_providers()}; "
-        f"packages of plug-ins: {packages}{hint}"
+        f"installed packages of plug-in providers: {packages}{hint}"
     )
 
 

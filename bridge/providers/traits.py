@@ -261,7 +261,7 @@ _SUFFIX = "executionprovider"
 # What to install for a provider that is not there. A wheel takes the place of onnxruntime.
 _BESIDE, _INSTEAD = (
     "pip install 'tflite-ort[{}]'",
-    "the wheel onnxruntime-{}, in place of onnxruntime",
+    "pip uninstall onnxruntime && pip install onnxruntime-{}",
 )
 _BROUGHT_BY: Mapping[str, str] = {
     "CUDAExecutionProvider": _INSTEAD.format("gpu"),
@@ -278,7 +278,7 @@ _BROUGHT_BY: Mapping[str, str] = {
 def brought_by(name: str) -> str:
     """``; ...``: what has the provider that a name means; empty where that is not known."""
     found = named_provider(name, _BROUGHT_BY)
-    return "" if found is None else f"; it comes with {_BROUGHT_BY[found]}"
+    return "" if found is None else f"; to install it: {_BROUGHT_BY[found]}"
 
 
 def known_short_names() -> list[str]:

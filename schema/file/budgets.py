@@ -104,6 +104,19 @@ class Budgets:
 DEFAULT = Budgets()
 
 
+def chosen_budgets(budgets: Budgets | None) -> Budgets:
+    """The limits that a caller gave, or the default ones.
+
+    Raises:
+        TypeError: `budgets` has another type.
+    """
+    if budgets is None:
+        return DEFAULT
+    if not isinstance(budgets, Budgets):
+        raise TypeError(f"budgets must be Budgets, got {type(budgets).__name__}")
+    return budgets
+
+
 class Meter:
     """What one reading of a model, or one allocation, has used of its budgets so far.
 
@@ -117,7 +130,7 @@ class Meter:
     def __init__(
         self, budgets: Budgets | None = None, free: Callable[[], Mapping[str, int]] = dict
     ) -> None:
-        self.budgets = limits = DEFAULT if budgets is None else budgets
+        self.budgets = limits = chosen_budgets(budgets)
         self.small = min(limits.tensor_bytes, limits.result_bytes) if limits.used is None else 0
         self._tell = free
         self._free: Mapping[str, int] | None = None

@@ -10,7 +10,7 @@ import os
 import struct
 from collections.abc import Sequence
 
-from tflite_ort.schema.file.budgets import DEFAULT, Budgets
+from tflite_ort.schema.file.budgets import Budgets, chosen_budgets
 from tflite_ort.schema.file.check import problems
 from tflite_ort.schema.file.errors import MalformedModel, UnknownOperator, UnsupportedSchema
 from tflite_ort.schema.file.file_bytes import Corrupt, File
@@ -71,7 +71,7 @@ def read_content(
     if isinstance(external_roots, (str, os.PathLike)):
         raise TypeError("external_roots is a list of folders, not one folder")
     roots = tuple(os.path.abspath(root) for root in external_roots)
-    budgets = budgets or DEFAULT
+    budgets = chosen_budgets(budgets)
     model = _read(content, budgets)
     facts = {"folder": folder, "external_roots": roots, "budgets": budgets}
     for name, value in facts.items():
