@@ -24,11 +24,19 @@ MODELS = Path(
 )
 HEAD = """# How close
 
-How far the outputs of networks are from LiteRT's default kernels, on random inputs. This page is
-made by `python benchmarks/how_close.py > docs/how_close.md`. [verify.md](verify.md) explains the
-verdicts, and how to ask for one of your own model. "Spread" is how far LiteRT's other kernels are
-from its default ones. "export" is the exported file in plain ONNX Runtime; it is listed where its
-verdict is another one than the interpreter's.
+This page shows how far the outputs of networks are from LiteRT's, on random inputs.
+`python benchmarks/how_close.py > docs/how_close.md` makes it. [verify.md](verify.md) explains the
+verdicts, and how to get one for your own model.
+
+- "Largest difference" is the difference from LiteRT's default kernels. A quantum is one step of a
+  quantised value.
+- "Spread" is the largest difference between LiteRT's other kernels and its default ones.
+- "export" is the exported file in ONNX Runtime. It is listed if its verdict is another one than the
+  interpreter's.
+- Networks with float activations and integer weights can be off, since LiteRT rounds the
+  activations to 8 bits, and this library does so only if that is faster. With `hybrid="xnnpack"`
+  the library rounds as LiteRT does ([numbers.md](numbers.md#weights)), and tf__lstm_seq_dr is not
+  off.
 
 """
 
