@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import index
+
 from tflite_ort.batching.graph import batch_shape
 from tflite_ort.batching.transformation import batched
 from tflite_ort.resolvers import BuiltinOpResolver
@@ -45,12 +47,16 @@ def checked_batch(batch: int | str | None) -> int | None:
     """The number of samples; None for any number.
 
     Raises:
-        ValueError: it is less than 1, or no name.
+        ValueError: it is less than 1, or not a name.
+        TypeError: it is not a whole number, a name or None.
     """
-    if isinstance(batch, str) and not batch.isidentifier():
-        raise ValueError(f"a batch is a number of samples or a name, got {batch!r}")
-    if not isinstance(batch, int):
+    if batch is None:
         return None
-    if batch < 1:
-        raise ValueError(f"a batch has at least one sample, got {batch}")
-    return batch
+    if isinstance(batch, str):
+        if not batch.isidentifier():
+            raise ValueError(f"a batch is a number of samples or a name, got {batch!r}")
+        return None
+    count = index(batch)  # also of numpy's integers
+    if count < 1:
+        raise ValueError(f"a batch has at least one sample, got {count}")
+    return count

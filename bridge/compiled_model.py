@@ -60,8 +60,8 @@ __all__ = [
 class CompiledModel(Closing):
     """A model ready to run on buffers, with the methods of LiteRT's class.
 
-    `create_input_buffers` and its kind give the model's own memory: a run with them copies nothing.
-    Other buffers are copied in or out once.
+    `create_input_buffers` and its like return buffers over the model's own memory, so that a run
+    copies nothing. Other buffers are copied in or out once.
 
     Args:
         interpreter: what runs it.
@@ -105,10 +105,10 @@ class CompiledModel(Closing):
         """The model in a file.
 
         Args:
-            hardware_accel: in the place of `options`; default the CPU.
+            hardware_accel: an alternative to `options`; default the CPU.
 
         Raises:
-            ValueError: both `hardware_accel` and `options` are given; or the kernel mode is none.
+            ValueError: both `hardware_accel` and `options` are given, or the kernel mode is wrong.
             RuntimeError: it cannot be read, or nothing here runs it.
         """
         return cls._made({"model_path": model_path}, hardware_accel, environment, options)
@@ -153,7 +153,7 @@ class CompiledModel(Closing):
         return made
 
     def close(self) -> None:
-        """Give back sessions and memory."""
+        """Release sessions and memory."""
         if self._thread is not None:
             self._thread.shutdown()
         self._interpreter.close()
@@ -161,7 +161,7 @@ class CompiledModel(Closing):
     # Signatures ------------------------------------------------------------------------------
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
-        """By key, the names of its ``inputs`` and ``outputs``."""
+        """The names of the ``inputs`` and ``outputs`` of each signature, by its key."""
         return {
             key: {"inputs": list(each.inputs.names), "outputs": list(each.outputs.names)}
             for key, each in self._signatures.items()
@@ -171,21 +171,21 @@ class CompiledModel(Closing):
         """``key``, ``inputs`` and ``outputs`` of a signature.
 
         Raises:
-            RuntimeError: there are fewer.
+            RuntimeError: there are fewer signatures.
         """
         key = self._key(index)
         return {"key": key, **self.get_signature_list()[key]}
 
     def get_num_signatures(self) -> int:
-        """How many there are: one, under another key, of a model without."""
+        """How many signatures there are; a model without any has one for its primary subgraph."""
         return len(self._keys)
 
     def get_signature_index(self, key: str) -> int:
-        """The number of a signature; -1 where there is none."""
+        """The number of a signature; -1 if there is none."""
         return self._keys.index(key) if key in self._keys else -1
 
     def get_input_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
-        """By name of an input, ``name`` and ``index`` of its tensor, ``dtype`` and ``shape``.
+        """``name``, ``index``, ``dtype`` and ``shape`` of the tensor of each input, by its name.
 
         Raises:
             RuntimeError: there is no such signature.
@@ -193,7 +193,7 @@ class CompiledModel(Closing):
         return self._details(self._signature(signature_key), outputs=False)
 
     def get_output_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
-        """As `get_input_tensor_details`, of the outputs."""
+        """As `get_input_tensor_details`, for the outputs."""
         return self._details(self._signature(signature_key), outputs=True)
 
     def is_fully_accelerated(self) -> bool:
@@ -223,7 +223,7 @@ class CompiledModel(Closing):
     def get_output_buffer_requirements(
         self, output_index: int, signature_index: int = 0
     ) -> dict[str, Any]:
-        """As `get_input_buffer_requirements`, of an output."""
+        """As `get_input_buffer_requirements`, for an output."""
         return self._requirements(signature_index, output_index, outputs=True)
 
     def create_input_buffer_by_name(self, signature_key: str, input_name: str) -> TensorBuffer:
@@ -253,7 +253,7 @@ class CompiledModel(Closing):
     def resize_input_tensor(
         self, input_index: int, dims: Sequence[int], signature_index: int = 0, strict: bool = True
     ) -> None:
-        """Give an input another shape; buffers have to be made anew.
+        """Give an input another shape; make new buffers afterwards.
 
         Args:
             strict: only dimensions that the model leaves open may change.
@@ -339,7 +339,7 @@ class CompiledModel(Closing):
     ) -> Future[None]:
         """Run a signature on another thread, one run after the other.
 
-        The buffers are not to be written until the run is over.
+        Do not write to the buffers until the run has ended.
 
         Args:
             signature: its number, with buffers in order, or its key, with buffers by name.

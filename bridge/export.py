@@ -69,38 +69,42 @@ def export_onnx(
     decode: bool | str = False,
     **written: Unpack[Written],
 ) -> onnx.ModelProto:
-    """Translate a TFLite model into ONNX (opset 21; hash tables take ``ai.onnx.ml`` too).
+    """Translate a TFLite model into ONNX (opset 21; hash tables also need ``ai.onnx.ml``).
 
     Args:
-        model: a ``.tflite`` file, a bundle of one, the bytes of either, or a model read before.
-        output: where to write; weights above 2 GB go into a file beside it, ``<output>.data``.
+        model: a ``.tflite`` file, a bundle with one model, the bytes of either, or a `Model`.
+        output: the file to write; weights above 2 GB go into a second file, ``<output>.data``.
         weights: ``"uint8"`` writes quantised int8 weights as uint8, exact on every CPU; ``"int8"``
             keeps them signed, for TensorRT and QNN. ONNX Runtime on an x86 CPU without VNNI is
             exact with these only if the session entry ``session.x64quantprecision`` is 1.
-        hybrid: of float activations with integer weights, as `Interpreter` takes it.
+        hybrid: how float activations are multiplied by integer weights, see `Interpreter`.
         input_shapes: shapes by input name. A size that is None or a name stays open:
-            ``{"image": ("batch", None, None, 3)}``. Another first size than 1 makes a batch of
-            these inputs. Sizes that the file leaves open are open, or fixed with an ExportWarning.
-        batch: a batch dimension in front of all inputs and outputs, of this number or name, see
-            `batched_model`; `input_shapes` are then of one sample. May raise Unbatchable.
+            ``{"image": ("batch", None, None, 3)}``. If a first size of 1 gets another value, these
+            inputs are a batch. Sizes that the file leaves open stay open, or are fixed with an
+            ExportWarning.
+        batch: a number or a name: all inputs and outputs get a batch of this size as their first
+            dimension, see `batched_model`. `input_shapes` are then those of one sample.
         resolver: where translators are looked up; default `BuiltinOpResolver`.
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
             domain ``tflite.custom``, its options as attributes. None refuses such a model.
         stateful: variables become inputs and outputs, ``h`` and ``h_next``, which ``tflite.state``
             in the metadata lists, see `first_state`. False: every run starts from the first values.
-        external_roots, budgets: as of `read_model`; a model read before keeps its own.
+        external_roots, budgets: see `read_model`; a `Model` keeps its own.
         check: run file and interpreter on the same random inputs, see `check_export`.
-        decode: end in boxes, landmarks, masks or classes; ``"image"``: and begin at a picture.
+        decode: True returns boxes, landmarks, masks or classes; ``"image"`` also takes a picture.
         written: the form of the file, such as `signature`, `opset`, `float16`: see `Written`.
 
     Returns:
-        The model; where `output` is given and weights are external, without their data. Names,
-        dtypes and layout are the TFLite model's, but a complex value is two floats. Nodes are named
-        as ``CONV_2D_12/Conv``; `properties` says what ``metadata_props`` hold.
+        The ONNX model, without the data of weights that are in a second file. Names, dtypes and
+        layout are the TFLite model's, but a complex value is two floats. Nodes are named
+        as ``CONV_2D_12/Conv``; `properties` explains ``metadata_props``.
 
     Raises:
-        ModelError, VersionError, OSError: it cannot be read, exceeds a budget, or be written.
-        ExportError: lists all operators without a translation; graph does not load; `check` fails.
+        ModelError, VersionError: the model cannot be read, or exceeds a budget.
+        OSError: a file cannot be read or written.
+        Unbatchable: an operator cannot run over a batch.
+        ExportError: operators have no translation, which it lists; the graph does not load; or
+            `check` fails.
     """
     form = _chosen_form(weights, hybrid, custom_ops, decode, batch, written)
     source, origin = _source(model, budgets, external_roots, form)

@@ -26,21 +26,21 @@ FILES = "files"
 
 
 def export_bundle(bundle: Bundle, folder: str | os.PathLike[str], **options: Any) -> Path:
-    """Write what is in a bundle.
+    """Write the models and other files of a bundle into a folder.
 
     Args:
-        folder: where to; made where it is not there. Models become ``<name>.onnx`` in it, those of
+        folder: created if it does not exist. Models become ``<name>.onnx`` in it, those with
             several signatures ``<name>.<signature>.onnx`` with weights in ``<name>.weights``. Other
             files and sections become ``files/<name>``. ``bundle.json`` lists them with their
             inputs, outputs and signatures.
-        options: of `export_onnx`, for every model; models of no known kind are not decoded, and
-            those that take no picture do not begin at one.
+        options: those of `export_onnx`, for every model; ``decode`` has no effect on models that it
+            does not know, nor ``"image"`` on those that take no picture.
 
     Returns:
         The path of ``bundle.json``.
 
     Raises:
-        ExportError: models that cannot be exported; lists them. All else is written.
+        ExportError: lists the models that cannot be exported. Everything else is written.
         MalformedBundle: an entry is damaged.
         OSError: a file cannot be written.
     """

@@ -75,12 +75,12 @@ def check_export(
         form: how it was written.
 
     Returns:
-        By name of an output, how far it is from the interpreter's.
+        The difference from the interpreter's of each output, by its name.
 
     Raises:
-        ExportMismatch: one leaves the tolerance, or ONNX Runtime cannot run the file, which then
-            has ``.off`` before its suffix.
-        ExportError: the interpreter takes none of the inputs that were drawn.
+        ExportMismatch: a difference exceeds the tolerance, or ONNX Runtime cannot run the file,
+            which then has ``.off`` before its suffix.
+        ExportError: the interpreter refuses all random inputs that were tried.
         BridgeError: the interpreter cannot run the model.
     """
     try:

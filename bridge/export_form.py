@@ -41,18 +41,18 @@ class Written(TypedDict, total=False):
     Args:
         signature: the key of a signature: its subgraph is exported, with the names that it gives to
             inputs and outputs. None: the primary subgraph.
-        opset: from 17 to 24. An operator whose nodes an earlier opset does not have is refused.
+        opset: from 17 to 24. An operator whose nodes this opset does not have is refused.
         float16: 32-bit floats are 16-bit ones inside; inputs and outputs stay as they are.
             So do quantised values and other whole numbers; weights beyond 65504 are refused.
         nchw: names of inputs and outputs that become [N, C, H, W], their channels first.
         rename: names of inputs and outputs by their present names.
         external_data: weights go into a file beside the model, ``<output>.data``, whatever their
             size.
-        exact: 16-bit activations are multiplied and rounded as TFLite does, in more nodes; else in
-            32-bit floats, one quantum off an operator.
-        state_defaults: an input with state has its first value in the file, so a run without it
-            starts the state. ONNX Runtime warns of each, and some of its providers then pass over
-            what the input is fed. Else it has to be fed, at first with what `first_state` returns.
+        exact: layers with 16-bit activations give exactly TFLite's values, with more nodes;
+            otherwise they compute in 32-bit floats, and may be one quantised step off.
+        state_defaults: the file has the first value of each state, so a run without it starts the
+            state. ONNX Runtime warns of each, and some of its providers then ignore the value
+            that is fed. Otherwise every run needs the state, the first one that of `first_state`.
     """
 
     signature: str | None

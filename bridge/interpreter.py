@@ -14,7 +14,7 @@ from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.closing import Closing
 from tflite_ort.live_views import LiveViews
 from tflite_ort.loading import LoadedModel
-from tflite_ort.opening import check_hybrid, check_threads, model_source
+from tflite_ort.opening import check_batch, check_hybrid, check_threads, model_source
 from tflite_ort.optional import late
 from tflite_ort.providers.delegates import (
     AUTO,
@@ -52,9 +52,9 @@ class Interpreter(ToolMethods, Closing):
     Args:
         model_path: a ``.tflite`` file, or a bundle, which is read whole; one of more than 256 MiB
             is mapped, and must not be changed in place while it is in use.
-        model_content: the bytes of one, instead of a path; not copied.
+        model_content: the bytes of such a file, instead of its path; not copied.
         experimental_delegates: what `load_delegate` returned; asked before the providers.
-        num_threads: threads within an operator; None is one, as in LiteRT.
+        num_threads: how many threads compute an operator; None is one, as in LiteRT.
         experimental_op_resolver_type: BUILTIN_REF runs everything in the numpy kernels, which
             give what TFLite's reference kernels give; the other types are the same here.
         experimental_preserve_all_tensors: `get_tensor` reads every tensor after `invoke`.
@@ -64,31 +64,32 @@ class Interpreter(ToolMethods, Closing):
             numpy; an empty list runs all of them there. A `Delegate` may stand in the list too.
             ``"auto"`` is the device on which this model runs fastest, found by trying, see
             docs/delegates.md.
-        hybrid: of float activations with integer weights. ``"float"`` dequantises the weights: more
-            accurate than TFLite. ``"dynamic"`` rounds the activations to 8 bits at each invoke, as
-            TFLite's reference kernels do, ``"xnnpack"`` as LiteRT does by default. ``"auto"``
-            rounds those of products that are faster in 8 bits, by no more than TFLite's kernels.
-        strict: a delegate that fails, or that ONNX Runtime does not give all of its nodes to, is
-            an error; otherwise the next one takes over with a DelegateWarning, and `delegation`
-            tells.
+        hybrid: how float activations are multiplied by integer weights. ``"float"`` dequantises
+            the weights, which is more accurate than TFLite. ``"dynamic"`` rounds the activations
+            to 8 bits at each invoke, as TFLite's reference kernels do; ``"xnnpack"`` rounds as
+            LiteRT does by default. ``"auto"`` rounds if that is faster, by no more than TFLite's
+            kernels.
+        strict: raise an error if a delegate fails, or if ONNX Runtime runs some of its nodes
+            elsewhere. Otherwise the next delegate takes over with a DelegateWarning, and
+            `delegation` has the reason.
         resolver: where translators and kernels are looked up; default `BuiltinOpResolver`.
-        batch: run this many samples at a time, see `batched_model`; inputs and outputs have the
-            batch in front. None runs the model as it is.
+        batch: how many samples an invoke computes; inputs and outputs get the batch as their first
+            dimension, see `batched_model`. None runs the model as it is.
         external_roots: folders in which constants outside the model's file may be, besides its own
             folder; links do not lead out of them.
         budgets: limits of what the model may ask for; default `Budgets`, which no real model comes
             near.
-        cache: True keeps what loading made in the user's folder for caches, for later interpreters
-            of the same model with the same choices; a path names another folder. None: as
-            ``TFLITE_ORT_CACHE`` says: by default no cache. The numbers are the same.
-        tune: True times the lowerings of each layer that has several, once, and keeps the results
-            in a file of the user's cache folder; later interpreters with the same processor and
-            number of threads read them. A path names another file; a `Tuning` says more. Results
-            are the same codes, and the same floats within the bounds of docs/numbers.md.
-        model: of a bundle (``.task``, ``.litertlm``), the name of the model to run, with or without
+        cache: True stores the loaded model in the user's cache folder, for later interpreters of
+            the same model with the same arguments; a path names another folder. None reads
+            ``TFLITE_ORT_CACHE``; without it there is no cache. Results are the same.
+        tune: True times the different ways to compute each layer (lowerings), once, and takes the
+            fastest. The times are stored in the user's cache folder, for the same processor and
+            number of threads. A path names another file; a `Tuning` has more options. Quantised
+            results are the same, and floats are within the bounds of docs/numbers.md.
+        model: the name of the model to run in a bundle (``.task``, ``.litertlm``), with or without
             folders and suffix; None for the only one.
 
-    The other arguments are there for code that gives them: they tune TFLite's delegates.
+    The other arguments have no effect: they tune TFLite's delegates.
 
     Raises:
         ModelError: the file is not a valid TFLite model, or cannot be opened.
@@ -99,7 +100,7 @@ class Interpreter(ToolMethods, Closing):
         ValueError: neither or both of `model_path` and `model_content` are given; `cache` or `tune`
             is an empty text.
 
-    Several interpreters may run at a time, each in a thread of its own; one interpreter is for one
+    Several interpreters may run at a time, each in its own thread; use one interpreter in one
     thread at a time. Pickling and `copy` open the model anew, without tensor values.
 
     Examples:
@@ -144,6 +145,7 @@ class Interpreter(ToolMethods, Closing):
         del self._arguments["self"]
         check_hybrid(hybrid)
         check_threads(num_threads)
+        check_batch(batch)
         choice = None
         if providers == AUTO:
             choice = device_choice.device_choice(self._arguments)
@@ -162,7 +164,7 @@ class Interpreter(ToolMethods, Closing):
     # Life cycle ------------------------------------------------------------------------------
 
     def allocate_tensors(self) -> None:
-        """Make the model ready for its present input shapes; does nothing when it is.
+        """Make the model ready for its present input shapes; does nothing if it is ready.
 
         Raises:
             UnresolvedOperator: operators that nothing here runs; the message lists all of them.
@@ -189,7 +191,7 @@ class Interpreter(ToolMethods, Closing):
     def resize_tensor_input(
         self, input_index: SupportsIndex, tensor_size: npt.ArrayLike, strict: bool = False
     ) -> None:
-        """Give an input a new shape; `allocate_tensors` has to follow.
+        """Give an input a new shape; call `allocate_tensors` afterwards.
 
         Args:
             strict: only dimensions that are -1 in the input's ``shape_signature`` may change.
@@ -202,8 +204,8 @@ class Interpreter(ToolMethods, Closing):
         self._subgraph(0).resize(input_index, tensor_size, strict)
 
     def reset_all_variables(self) -> None:
-        """Give the state of recurrent operators its first value again, and make what signatures
-        keep zero.
+        """Set the state of recurrent operators to its first value, and the inputs that signatures
+        keep to zero.
 
         Raises:
             StateError: there are such tensors, and `allocate_tensors` was not called.
@@ -220,7 +222,7 @@ class Interpreter(ToolMethods, Closing):
         return type(self)(**self._arguments)
 
     def close(self) -> None:
-        """Give back sessions and memory; every later call but `copy` raises a StateError."""
+        """Release sessions and memory; every later call except `copy` raises a StateError."""
         self._closed = True
         self._subgraphs.clear()
         self._loaded.close()
@@ -264,7 +266,7 @@ class Interpreter(ToolMethods, Closing):
         self._subgraph(0).set(tensor_index, value)
 
     def get_tensor(self, tensor_index: SupportsIndex, subgraph_index: int = 0) -> Any:
-        """A copy of an input, output or constant; a numpy scalar of one without dimensions.
+        """A copy of an input, output or constant; a numpy scalar if it has no dimensions.
 
         Raises:
             TensorError: `allocate_tensors` was not called, the tensor is not kept (an
@@ -273,10 +275,10 @@ class Interpreter(ToolMethods, Closing):
         return self._subgraph(subgraph_index).get(tensor_index)
 
     def tensor(self, tensor_index: SupportsIndex) -> Callable[[], Any]:
-        """A function that gives an array over the tensor's own memory, to read and write.
+        """A function that returns an array over the tensor's own memory, to read and write.
 
         While such an array or a slice of it is held, `invoke`, `allocate_tensors` and
-        `resize_tensor_input` refuse to run: hold the function instead.
+        `resize_tensor_input` refuse to run. Hold the function instead.
         """
 
         def view() -> Any:
@@ -292,7 +294,7 @@ class Interpreter(ToolMethods, Closing):
         return self._opened.subgraph_count
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
-        """By signature key, the names of its ``inputs`` and ``outputs``."""
+        """The names of the ``inputs`` and ``outputs`` of each signature, by its key."""
         return {
             key: {"inputs": list(each.inputs), "outputs": list(each.outputs)}
             for key, each in self._signatures.items()
@@ -304,13 +306,13 @@ class Interpreter(ToolMethods, Closing):
         *,
         keep: Collection[str] | Mapping[str, str] = (),
     ) -> SignatureRunner:
-        """A function that runs a signature: arrays by name in, a dictionary out.
+        """A function that runs a signature: takes arrays by name, returns a dictionary.
 
         Args:
             signature_key: None for the only signature of the model.
-            keep: inputs that stay inside, such as ``{"kv_cache_k_0", "kv_cache_v_0"}``: zeros at
-                first, then what the output of the same name was at the last call. A mapping names
-                another output. Runners that keep an input of the same name share its value. See
+            keep: inputs that the runner keeps, such as ``{"kv_cache_k_0", "kv_cache_v_0"}``. They
+                are zeros at first, then the output of the same name at the last call. A mapping
+                names another output. Runners that keep an input of the same name share it. See
                 `SignatureRunner.kept`.
 
         Raises:
@@ -333,11 +335,11 @@ class Interpreter(ToolMethods, Closing):
     # What is ours ------------------------------------------------------------------------------
 
     def delegation(self, signature: str | None = None) -> tuple[Placement, ...]:
-        """Where each operator runs and, where a delegate refused it, why.
+        """Where each operator runs, and why other delegates refused it.
 
         Args:
-            signature: its key, as of `get_signature_runner`; made ready if it was not called yet.
-                None: the primary subgraph.
+            signature: the key of a signature, which is made ready if it was not called yet; None
+                for the primary subgraph.
 
         Raises:
             StateError: `allocate_tensors` was not called.
@@ -349,7 +351,7 @@ class Interpreter(ToolMethods, Closing):
 
     @cached_property
     def metadata(self) -> model_metadata.Metadata:
-        """What the model says about itself: descriptions, normalisation, labels and other files.
+        """The model's metadata: descriptions, normalisation, labels and other files.
 
         Raises:
             MalformedModel: its metadata is damaged.
@@ -363,8 +365,8 @@ class Interpreter(ToolMethods, Closing):
     def profile(
         self, runs: int = 50, signature: str | None = None
     ) -> Sequence[profiling.OperatorTime]:
-        """Where the time of an invoke goes: what each operator took in `runs` invokes over the
-        present inputs, the longest first. ONNX Runtime's profiling takes some time itself.
+        """The time of each operator over `runs` invokes on the present inputs, the longest first.
+        ONNX Runtime's profiling takes some time itself.
 
         Args:
             signature: as of `delegation`.
@@ -381,8 +383,8 @@ class Interpreter(ToolMethods, Closing):
 
     @property
     def load_times(self) -> LoadTimes:
-        """Seconds spent on reading, translating and making sessions, of the last allocation; those
-        of a signature are its runner's `SignatureRunner.load_times`."""
+        """Seconds that reading, translating and making sessions took at the last allocation. For
+        those of a signature see `SignatureRunner.load_times`."""
         self.delegation()
         return self._subgraph(0).executor.load_times(self._loaded.seconds)
 

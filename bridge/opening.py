@@ -55,6 +55,16 @@ def check_threads(num_threads: int | None) -> None:
         raise ValueError("num_threads should >= 1")
 
 
+def check_batch(batch: int | None) -> None:
+    """Refuse a name, which stands for any number of samples: only an export has that.
+
+    Raises:
+        ValueError: it is a name.
+    """
+    if isinstance(batch, str):
+        raise ValueError(f"batch must be a number of samples, got {batch!r}")
+
+
 def check_hybrid(hybrid: str) -> None:
     """Refuse a choice that no `Target` is made for.
 

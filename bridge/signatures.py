@@ -20,15 +20,14 @@ Array = npt.NDArray[Any]
 
 
 class SignatureRunner:
-    """Calls one signature: arrays by input name in, a dictionary by output name out.
+    """Calls one signature: takes arrays by input name, returns a dictionary by output name.
 
     Made by `Interpreter.get_signature_runner`. It works with the interpreter's own tensors: the
     call leaves inputs resized and their values set.
 
-    What it keeps is neither passed nor returned. It stands in one array, which is written in place
-    where ONNX Runtime allows that, and otherwise gets a copy of the output after each call. After a
-    call that fails, a part of it may be written. A call may pass a kept input all the same, which
-    is then copied over what is kept.
+    A kept input is neither passed nor returned. Its value is in one array, which ONNX Runtime
+    writes in place if it can; otherwise the output is copied over it after each call. After a call
+    that fails, a part of it may be written. If a call passes a kept input, its value is replaced.
     """
 
     def __init__(
@@ -91,9 +90,9 @@ class SignatureRunner:
 
     @property
     def kept(self) -> dict[str, Array]:
-        """By name, the arrays of what is kept, to read and write between calls: no copies.
+        """The arrays of the kept inputs by name, to read and write between calls: no copies.
 
-        `Interpreter.reset_all_variables` makes them zero.
+        `Interpreter.reset_all_variables` sets them to zero.
         """
         subgraph = self._subgraph()
         subgraph.keep(self._kept)
@@ -101,25 +100,25 @@ class SignatureRunner:
         return {name: subgraph.kept[name] for name in self._kept}
 
     def get_input_details(self) -> dict[str, dict[str, Any]]:
-        """By name, what `Interpreter.get_input_details` says of an input."""
+        """The details of each input by name, as `Interpreter.get_input_details`."""
         return self._details(self._signature.inputs)
 
     def get_output_details(self) -> dict[str, dict[str, Any]]:
-        """By name, what `Interpreter.get_output_details` says of an output."""
+        """The details of each output by name, as `Interpreter.get_output_details`."""
         return self._details(self._signature.outputs)
 
     def delegation(self) -> tuple[Placement, ...]:
-        """As `Interpreter.delegation`, of the signature's subgraph, which is made ready for its
-        present shapes where that was not done."""
+        """As `Interpreter.delegation`, for the signature's subgraph, which is made ready if it is
+        not."""
         return self._ready().placements()
 
     def profile(self, runs: int = 50) -> Sequence[OperatorTime]:
-        """As `Interpreter.profile`, of the signature's subgraph."""
+        """As `Interpreter.profile`, for the signature's subgraph."""
         return self._ready().executor.profiled(runs)
 
     @property
     def load_times(self) -> LoadTimes:
-        """As `Interpreter.load_times`, of the signature's subgraph."""
+        """As `Interpreter.load_times`, for the signature's subgraph."""
         return self._ready().executor.load_times(self._read_seconds)
 
     def _ready(self) -> CheckedSubgraph:
