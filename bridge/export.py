@@ -79,11 +79,10 @@ def export_onnx(
             exact with these only if the session entry ``session.x64quantprecision`` is 1.
         hybrid: how float activations are multiplied by integer weights, see `Interpreter`.
         input_shapes: shapes by input name. A size that is None or a name stays open:
-            ``{"image": ("batch", None, None, 3)}``. If a first size of 1 gets another value, these
-            inputs are a batch. Sizes that the file leaves open stay open, or are fixed with an
-            ExportWarning.
+            ``{"image": ("batch", None, None, 3)}``. Another first size than 1 makes a batch of
+            these inputs. Sizes that the file leaves open are open, or fixed with an ExportWarning.
         batch: a number or a name: all inputs and outputs get a batch of this size as their first
-            dimension, see `batched_model`. `input_shapes` are then those of one sample.
+            dimension, see `batched_model`; may raise Unbatchable. `input_shapes` are of one sample.
         resolver: where translators are looked up; default `BuiltinOpResolver`.
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
             domain ``tflite.custom``, its options as attributes. None refuses such a model.
@@ -100,11 +99,8 @@ def export_onnx(
         as ``CONV_2D_12/Conv``; `properties` explains ``metadata_props``.
 
     Raises:
-        ModelError, VersionError: the model cannot be read, or exceeds a budget.
-        OSError: a file cannot be read or written.
-        Unbatchable: an operator cannot run over a batch.
-        ExportError: operators have no translation, which it lists; the graph does not load; or
-            `check` fails.
+        ModelError, VersionError, OSError: a file cannot be read or written, or exceeds a budget.
+        ExportError: lists all operators without a translation; graph does not load; `check` fails.
     """
     form = _chosen_form(weights, hybrid, custom_ops, decode, batch, written)
     source, origin = _source(model, budgets, external_roots, form)
