@@ -13,7 +13,7 @@ from tflite_ort.cache.choice import chosen_folder
 from tflite_ort.cache.folder import CacheFolder, Listed
 from tflite_ort.command.arguments import AsJson
 from tflite_ort.command.help import VerbCommand, VerbGroup
-from tflite_ort.command.terminal import new_console, new_table, say
+from tflite_ort.command.terminal import count_text, new_console, new_table, say
 
 app = typer.Typer(
     cls=VerbGroup,
@@ -54,8 +54,8 @@ def clear(folder: Folder = None, as_json: AsJson = False) -> None:
     if as_json:
         say(json.dumps({"folder": str(cache.path), "entries": count, "bytes": freed}))
     else:
-        entries = "entry" if count == 1 else "entries"
-        say(f"{cache.path}: deleted {count} {entries}, {freed / 1e6:.1f} MB")
+        entries = count_text(count, "entry", "entries")
+        say(f"{cache.path}: deleted {entries}, {freed / 1e6:.1f} MB")
 
 
 def _cache(folder: Path | None) -> CacheFolder:

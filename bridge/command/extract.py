@@ -15,7 +15,7 @@ from tflite_ort.command.arguments import (
     budgets,
     check_written,
 )
-from tflite_ort.command.terminal import say, say_json, size_text
+from tflite_ort.command.terminal import count_text, say, say_json, size_text
 from tflite_ort.files import write_bytes
 from tflite_ort.schema import read_model, write_model
 from tflite_ort.verification.extraction import extract as extracted
@@ -58,5 +58,9 @@ def extract(
         sizes = {name: len(getattr(graph, name)) for name in ("operators", "inputs", "outputs")}
         say_json({"file": str(out), "bytes": len(content), **sizes})
         return
-    count = f"{len(graph.operators)} operators, {len(graph.inputs)} inputs"
-    say(f"wrote {out}: {size_text(len(content))}, {count}, {len(graph.outputs)} outputs")
+    counts = [
+        count_text(len(graph.operators), "operator"),
+        count_text(len(graph.inputs), "input"),
+        count_text(len(graph.outputs), "output"),
+    ]
+    say(f"wrote {out}: {', '.join([size_text(len(content)), *counts])}")

@@ -38,7 +38,7 @@ from tflite_ort.command.arguments import (
     refuse_unused_preparation,
     resolver_of,
 )
-from tflite_ort.command.terminal import new_console, say, say_json
+from tflite_ort.command.terminal import count_text, new_console, say, say_json
 from tflite_ort.opening import opened_model
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.images import takes_images
@@ -249,7 +249,7 @@ def _run(job: Job, work: Work, *, as_json: bool) -> None:
     error = f"an error (column 'error'), such as: {done.error}"
     none = 0 < done.rows == done.failed
     if not as_json:
-        count = f"{rows} rows" if rows == done.rows else f"{rows} of {done.rows} rows"
+        count = count_text(done.rows, "row") if rows == done.rows else f"{rows} of {done.rows} rows"
         rate = f"{count} in {seconds:.1f} s ({rows / max(seconds, 1e-9):.0f} rows/s)"
         some = f", {done.failed} with {error}" if done.failed and not none else ""
         say(f"wrote {job.out}: {rate}{some}")

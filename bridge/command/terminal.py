@@ -134,6 +134,11 @@ def new_table(*heads: str) -> Table:
     return PlainTable(*heads)
 
 
+def count_text(count: int, one: str, several: str = "") -> str:
+    """A number of things, such as ``1 row`` and ``2 rows``."""
+    return f"{count} {one if count == 1 else several or one + 's'}"
+
+
 def size_text(size: int) -> str:
     """A number of bytes, such as ``3.61 MB``."""
     return f"{size / 1e6:.2f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"

@@ -21,7 +21,7 @@ from tflite_ort.command.arguments import (
     resolver_of,
 )
 from tflite_ort.command.compile import called_subgraphs
-from tflite_ort.command.terminal import complain, say, say_json
+from tflite_ort.command.terminal import complain, count_text, say, say_json
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.schema import BridgeError
 from tflite_ort.tuning.table import TuningTable, is_other_file
@@ -86,7 +86,7 @@ def _said(counts: Mapping[str, int], took: float, table: TuningTable) -> str:
     """What was timed, and where the results are."""
     if not counts:
         return "no layer has several lowerings"
-    said = [f"{counts[TIMED]} layer{'s' * (counts[TIMED] != 1)} timed in {took:.1f} s"]
+    said = [f"{count_text(counts[TIMED], 'layer')} timed in {took:.1f} s"]
     said += [f"{counts[KNOWN]} timed before"] if counts[KNOWN] else []
     said += [f"{counts[LEFT]} left for want of time (--seconds)"] if counts[LEFT] else []
     if not table.is_saved:

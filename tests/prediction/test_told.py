@@ -128,3 +128,10 @@ def test_what_went_before_an_interrupt_counts(
     said = predict(*command)
     assert "0 of 3 rows in" in said and "1 with an error (column 'error'), such as: " in said
     assert "aa.png is not an image" in said
+
+
+def test_a_single_row_is_one_row(tmp_path: Path) -> None:
+    model = _of_one(tmp_path, 1, 8, 8, 3)
+    _pictures(tmp_path)
+    picture = sorted(tmp_path.glob("*.png"))[0]
+    assert ": 1 row in " in predict(model, picture, "--mean", 0, "--out", tmp_path / "one.csv")

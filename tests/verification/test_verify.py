@@ -269,7 +269,7 @@ def test_the_command_cuts_a_part_out(tmp_path: Path) -> None:
     done = CliRunner().invoke(
         app, ["extract", str(model_path(QUANTISED)), str(out), "--from", "input_1"]
     )
-    assert done.exit_code == 0 and "1 inputs, 1 outputs" in done.output
+    assert done.exit_code == 0 and "1 input, 1 output" in done.output
     Interpreter(out).allocate_tensors()
     refused = CliRunner().invoke(
         app, ["extract", str(model_path(QUANTISED)), str(out), "--to", "x"]
