@@ -47,7 +47,7 @@ MOST_NODES = {
     "tf__bilstm_f32": 72,
     "tflite-support__mobilenet_v1_0.25_224_1_default_1": 32,
     "tflite-support__movie_review": 8,
-    "tflm__keyword_scrambled": 88,
+    "tflm__keyword_scrambled": 89,
     "tflm__person_detect": 34,
     "tflm__trained_lstm": 17,
     "tflm__trained_lstm_int8": 25,

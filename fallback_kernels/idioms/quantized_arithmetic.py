@@ -20,6 +20,7 @@ from tflite_ort.schema.arithmetic.fixed_point import (
     rescale,
     rounding_doubling_high_mul,
     rounding_shift_right,
+    shifts_all_out,
     shifts_refusal,
 )
 
@@ -100,6 +101,8 @@ def quantized_product(op: View, a: Array, b: Array) -> Array:
         raise refusal(op)
     product = centred(op, first, a) * centred(op, second, b)
     multiplier = scale(op, first) * scale(op, second) / scale(op, op.output)
+    if op.output.type is not TensorType.INT16 and shifts_all_out(float(multiplier)):
+        return np.zeros_like(product)
     return rescale(product, multiplier)
 
 

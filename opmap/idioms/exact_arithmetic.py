@@ -18,6 +18,7 @@ from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.arithmetic.fixed_point import (
     power_of_two_shifts,
+    shifts_all_out,
     shifts_refusal,
 )
 
@@ -88,6 +89,8 @@ def product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     So what may exceed that is computed by floats.
     """
     multiplier = _multiplier_of_bytes(op)
+    if shifts_all_out(multiplier):
+        a = g.op("Mul", a, g.constant(np.float32(0)))
     made = g.op("Mul", a, b)
     return g.apart(made) if multiplier * 255**2 >= _LARGEST_RESULT else made
 

@@ -121,6 +121,12 @@ def narrow_multiplier(q31: npt.ArrayLike, shift: npt.ArrayLike) -> tuple[IntArra
     return q15, 15 - np.asarray(shift, np.int64)
 
 
+def shifts_all_out(multiplier: float) -> bool:
+    """Whether TFLite's vectors shift every bit of an int32 out before they multiply it: what they
+    make is 0."""
+    return multiplier >= 2.0**31
+
+
 def rescale(x: npt.ArrayLike, multiplier: npt.ArrayLike) -> Int32Array:
     """`x * multiplier` for int32 `x`, as `multiply_by_quantized_multiplier` rounds it."""
     return multiply_by_quantized_multiplier(x, *quantize_multiplier(multiplier))

@@ -245,7 +245,16 @@ def _operation(
     inputs = [*tensors, *function.constants]
     model = one_op_model(function.op, inputs, [made], function.options, function.version)
     want = _want(made, function.true(*map(_reals, tensors, feeds)))
+    if function.op is Op.MUL and type is not INT16 and _shifts_all_out([*tensors, made]):
+        want = np.full(shape, float(zero))
     return Drawn(f"{scales}, {zeros}", model, feeds, want, made)
+
+
+def _shifts_all_out(tensors: Sequence[T]) -> bool:
+    """Whether the vectors of LiteRT's MUL shift all bits of a product out: it makes zero points of
+    them. There is a network whose products are so."""
+    first, second, made = (np.float32(tensor.scale) for tensor in tensors)
+    return bool(first * second / made >= 2.0**31)
 
 
 def _layer(

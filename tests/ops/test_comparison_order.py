@@ -179,8 +179,6 @@ def test_bfloat16_runs_in_numpy(op: Op) -> None:
 REFUSED = (
     (Op.NOT_EQUAL, T((2,), INT16), "INT16, INT16 to BOOL is not implemented"),
     (Op.EQUAL, T((2,), INT8), "not quantised"),
-    # LiteRT's process ends.
-    (Op.EQUAL, T((2,), INT8, scale=1.5), "expected below 1"),
 )
 
 
