@@ -2,82 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.joined_scales import join_scales
+from tflite_ort.opmap.graph.paired_layers import make_paired
 from tflite_ort.opmap.graph.quantized_layers import fuse_layers
-from tflite_ort.opmap.graph.serialization import Place, serialized
 from tflite_ort.opmap.graph.symmetric_layers import make_symmetric
-from tflite_ort.providers.large_weights import read_in_place
+from tflite_ort.providers.graph_session import graph_session
 from tflite_ort.providers.provider import ON_CPU, Provider
-from tflite_ort.providers.session import Session, SessionGraph, Weights
-from tflite_ort.providers.shared_sessions import may_share, shared_session
+from tflite_ort.providers.session import Session
 from tflite_ort.providers.traits import traits_of
-
-if TYPE_CHECKING:
-    import pathlib
-
-Array = npt.NDArray[Any]
-
-# Below this size an initializer stays in the protobuf, where graph optimisations look at it.
-_INLINE_BYTES = 1024
-# Sizes and places have to be there when it infers shapes.
-_INLINE_SIZES = 1 << 17
-_HANDED_OVER = Place("bound", 0)
-_RANDOM = ("Random", "Multinomial", "Bernoulli")
+from tflite_ort.providers.trials import multiplies_in_pairs
 
 
 def model_session(
-    model: ir.Model,
-    provider: Provider = ON_CPU,
-    *,
-    num_threads: int = 0,
-    config: Mapping[str, str] | None = None,
-    optimized: bool = True,
-    small: bool = False,
-    profile: str | None = None,
-    save: pathlib.Path | None = None,
+    model: ir.Model, provider: Provider = ON_CPU, *, optimized: bool = True, **settings: Any
 ) -> Session:
-    """A session of `model`, whose initializers are handed over as views, not serialised.
+    """A session of `model`, whose quantised layers are those of ONNX Runtime's own kernels.
 
-    Args: see `Session`.
+    Args: see `graph_session`.
 
     Raises:
         DelegateError: ONNX Runtime could not make the session.
     """
-    traits = traits_of(provider.name)
-    if optimized and traits.target.cpu_kernels:
+    if optimized and traits_of(provider.name).target.cpu_kernels:
         _fuse(model.graph)
-    in_place = traits.weights_in_place
-    fed = read_in_place(model.graph) if in_place else {}
-    weights = _handed_over(model.graph, fed)
-    handed_over = dict.fromkeys(weights, _HANDED_OVER)
-    kinds = [node.op_type for node in model.graph.all_nodes()]
-    operators, alone = frozenset(kinds), len(kinds) == 1 and bool(model.graph.inputs)
-    content = serialized(model, external=handed_over, fed=fed)
-    graph = SessionGraph(content, weights, fed, operators, alone)
-    special = config is not None or profile is not None or save is not None or not optimized
-    draws = any(name.startswith(_RANDOM) for name in operators)  # its session has a generator
-    if may_share(provider, num_threads) and not (special or draws):
-        # They share the weights as well, and what ONNX Runtime packs of them.
-        make = partial(Session, graph, num_threads=1, small=small)
-        return shared_session(content, make, lambda other: _has(other, graph))
-    return Session(
-        graph,
-        provider,
-        num_threads=num_threads,
-        config=config,
-        optimized=optimized,
-        small=small,
-        profile=profile,
-        save=save,
-    )
+    return graph_session(model, provider, optimized=optimized, **settings)
 
 
 def _fuse(graph: ir.Graph) -> None:
@@ -88,43 +39,5 @@ def _fuse(graph: ir.Graph) -> None:
         found.update([node.op_type for node in graph.nodes])
     if "QLinearConv" in found:
         make_symmetric(graph)
+        make_paired(graph, multiplies_in_pairs)
         join_scales(graph)
-
-
-def _has(session: Session, graph: SessionGraph) -> bool:
-    """Whether `session`, which was made of an equal graph, has the same weights."""
-    pairs = [(each.array, graph.weights[name].array) for name, each in session.weights.items()]
-    pairs += [(each, graph.in_place[name]) for name, each in session.in_place.items()]
-    return all(_is_same(a, b) for a, b in pairs)
-
-
-def _is_same(a: Array, b: Array) -> bool:
-    """Whether arrays of the same type and shape have the same bytes."""
-    return a.ctypes.data == b.ctypes.data or _bytes(a) == _bytes(b)
-
-
-def _bytes(array: Array) -> memoryview:
-    return array.reshape(-1).view(np.uint8).data
-
-
-def _handed_over(graph: ir.Graph, fed: Collection[str]) -> dict[str, Weights]:
-    """The large initializers of `graph`, without those that are `fed` at each run."""
-    return {
-        name: _weights(value.const_value)
-        for name, value in graph.initializers.items()
-        if name not in fed and value.const_value is not None and _is_large(value.const_value)
-    }
-
-
-def _is_large(tensor: ir.Tensor) -> bool:
-    dtype = tensor.array.dtype
-    # ONNX Runtime takes no texts, no complex numbers and, but for INT4, no types that numpy lacks.
-    if tensor.dtype is not ir.DataType.INT4 and (dtype.isbuiltin != 1 or dtype.kind in "OUSc"):
-        return False
-    return tensor.nbytes >= (_INLINE_SIZES if tensor.dtype is ir.DataType.INT64 else _INLINE_BYTES)
-
-
-def _weights(tensor: ir.Tensor) -> Weights:
-    if tensor.dtype is not ir.DataType.INT4:
-        return Weights.of(tensor.array)
-    return Weights.packed(tensor.array, tensor.shape, int(tensor.dtype))

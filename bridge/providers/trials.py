@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.lowering import OPSET
 from tflite_ort.providers.binding import DeviceTensor
-from tflite_ort.providers.model_session import model_session
+from tflite_ort.providers.graph_session import graph_session
 from tflite_ort.providers.provider import DeviceMemory, Provider
 from tflite_ort.schema import DelegateError
 
@@ -17,7 +19,7 @@ from tflite_ort.schema import DelegateError
 def known_options(provider: str) -> list[str]:
     """The options that a provider tells of in a session, where it does; needs its hardware."""
     try:
-        session = model_session(identity(), Provider(provider))
+        session = graph_session(identity(), Provider(provider))
     except DelegateError:
         return []
     return sorted(session.options())
@@ -29,7 +31,7 @@ def check_provider(provider: Provider) -> None:
     Raises:
         DelegateError: it could not be made ready, with what ONNX Runtime says.
     """
-    model_session(identity(), provider)
+    graph_session(identity(), provider)
 
 
 def device_memory(provider: Provider) -> DeviceMemory | None:
@@ -45,7 +47,7 @@ def _device_memory(
 ) -> DeviceMemory | None:
     provider = Provider(name, dict(options), plugin, device)
     try:
-        session = model_session(identity(), provider)
+        session = graph_session(identity(), provider)
         place = session.output_place()
         if place is None:
             return None
@@ -78,7 +80,54 @@ def exact_weight_type() -> str:
     result = ir.Value("y", dtype=ir.DataType.INT32)
     node = ir.Node("MatMulInteger", [activations, weights], [result])
     graph = ir.Graph([activations], [result], [node], initializers=[weights], name="products")
-    session = model_session(ir.Model(graph, opset_imports={"": OPSET}), num_threads=1)
+    session = graph_session(ir.Model(graph, opset_imports={"": OPSET}), num_threads=1)
     products = np.zeros((4, 32), np.int32)
     session.run(session.bind([np.full((4, depth), 255, np.uint8)], [products]))
     return "int8" if (products == depth * 255 * 127).all() else "uint8"
+
+
+# Weights of two neighbouring channels whose products with codes of 255 sum to as much as 16 bits
+# hold, or to less.
+_PAIRS = np.array([(127, 1), (-127, -1), (64, 64), (-128, 0), (127, -128), (1, 127)], np.int8)
+_CHANNELS, _SIDE, _MIDDLE = 16, 4, 128
+
+
+@cache
+def multiplies_in_pairs() -> bool:
+    """Whether convolutions of codes by int8 weights are exact where no sum of the products of two
+    neighbouring channels exceeds 16 bits, and depthwise ones with any weights; found by trying.
+
+    ONNX Runtime has two kernels for dense layers, one of them for multiples of 8 channels. The bias
+    takes the exact sums off, so that a single quantum shows.
+    """
+    shape = (1, _CHANNELS, _SIDE, _SIDE)
+    codes = ir.Value("x", dtype=ir.DataType.UINT8, shape=shape)
+    graph, found = ir.Graph([codes], [], [], name="layers"), []
+    unit = graph.add_initializer("unit", np.array(1, np.float32))
+    zero = graph.add_initializer("zero", np.array(0, np.uint8))
+    signed_zero = graph.add_initializer("signed_zero", np.array(0, np.int8))
+    middle = graph.add_initializer("middle", np.array(_MIDDLE, np.uint8))
+    for number, weights in enumerate(_largest_weights()):
+        own = graph.add_initializer(f"weights{number}", weights)
+        sums = 255 * weights.sum(axis=(1, 2, 3), dtype=np.int32)
+        bias = graph.add_initializer(f"bias{number}", -sums)
+        inputs = [codes, unit, zero, own, unit, signed_zero, unit, middle, bias]
+        result = ir.Value(f"y{number}", dtype=ir.DataType.UINT8)
+        groups = {"group": _CHANNELS // weights.shape[1]}
+        graph.nodes.append(ir.Node("QLinearConv", inputs, [result], attributes=groups))
+        graph.outputs.append(result)
+        side = _SIDE + 1 - weights.shape[2]
+        found.append(np.zeros((1, len(weights), side, side), np.uint8))
+    session = graph_session(ir.Model(graph, opset_imports={"": OPSET}), num_threads=1)
+    session.run(session.bind([np.full(shape, 255, np.uint8)], found))
+    return all((each == _MIDDLE).all() for each in found)
+
+
+def _largest_weights() -> Iterator[npt.NDArray[np.int8]]:
+    """Weights [out, in / groups, kh, kw] of dense layers and of a depthwise one."""
+    pairs = np.tile(np.resize(_PAIRS, (_CHANNELS, 2)), (1, _CHANNELS // 2))
+    for channels, kernel in ((_CHANNELS, 3), (_CHANNELS - 4, 3), (_CHANNELS - 4, _SIDE)):
+        yield np.tile(pairs[:channels, :, None, None], (1, 1, kernel, kernel))
+    depthwise = np.empty((_CHANNELS, 1, 3, 3), np.int8)
+    depthwise[::2], depthwise[1::2] = 127, -128
+    yield depthwise

@@ -1,30 +1,40 @@
-"""A QLinearConv as `make_symmetric` changes it: its weights, and the channels of its maps."""
+"""A QLinearConv as `make_symmetric` and `make_paired` change it: its weights, and the channels of
+its maps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.block_nodes import constant, replace_constant
+from tflite_ort.opmap.graph.block_nodes import Uses, constant, replace_constant
 
 Array = npt.NDArray[Any]
+# Where each channel of a map stands: by place, the channel, or FREE.
+Order = Sequence[int]
 
 # A place of a map that has no channel, or one that is not to be read.
 FREE = -1
 
 _WEIGHTS, _SCALE, _ZERO, _BIAS = 3, 4, 5, 8
 _LOW, _HIGH = np.int16(-128), np.int16(127)
+# uint8 codes as int8 of the same distance.
+_MOVED = np.uint8(128)
+# A channel of the result of these depends on this channel of the inputs alone.
+_BY_CHANNEL = frozenset({"Add", "Clip", "Mul", "Relu", "GlobalAveragePool"})
+_BY_CHANNEL |= {"AveragePool", "MaxPool", "DequantizeLinear", "QuantizeLinear"}
 
 
 class Layer:
-    """A two-dimensional QLinearConv by int8 constants, dense or depthwise.
+    """A two-dimensional QLinearConv by constants of 8 bits, dense or depthwise.
 
     Attributes:
-        weights: [out, in / groups, kh, kw].
+        signed: whether the node has int8 weights, not uint8 ones.
+        weights: [out, in / groups, kh, kw], as int8.
         zero: their zero point, one or for each output channel.
         wanted: by channel of the input, how many more copies of it the layer has to read to do with
             weights of 8 bits and the zero point 0.
@@ -32,13 +42,14 @@ class Layer:
 
     def __init__(self, node: ir.Node, constants: dict[int, Array], *, is_dense: bool) -> None:
         self.node, self.is_dense = node, is_dense
-        self._constants = constants
+        self.signed = constants[_WEIGHTS].dtype == np.int8
+        self._constants = constants if self.signed else _moved(constants, np.int8)
         self._changed = False
         self.wanted = self._found()
 
     @classmethod
-    def of(cls, node: ir.Node) -> Layer | None:
-        """That of a node; None of other nodes."""
+    def of(cls, node: ir.Node, weights_type: npt.DTypeLike = np.int8) -> Layer | None:
+        """That of a node; None of other nodes, and of those by weights of another type."""
         if node.op_type != "QLinearConv" or node.domain:
             return None
         places = (_WEIGHTS, _SCALE, _ZERO, *range(_BIAS, len(node.inputs)))
@@ -54,7 +65,7 @@ class Layer:
             return None
         groups = node.attributes.get("group", 1)
         is_depthwise = weights.shape[1] == 1 and groups == len(weights) > 1
-        if weights.dtype != np.int8 or not (groups == 1 or is_depthwise):
+        if weights.dtype != weights_type or not (groups == 1 or is_depthwise):
             return None
         return cls(node, constants, is_dense=groups == 1)
 
@@ -102,6 +113,15 @@ class Layer:
     def _is_off_zero(self) -> bool:
         return bool(self.zero.any())
 
+    def rest(self) -> Array:
+        """The weights less their zero points, [out, in / groups, kh, kw], as int16."""
+        return self._rest(slice(None))
+
+    def take(self, weights: Array) -> None:
+        """Have int8 weights [out, in, kh, kw] of the zero point 0, of a map as wide as these."""
+        self._set(weights.astype(np.int8))
+        self._changed = self.signed = True
+
     def _rest(self, channels: Any) -> Array:
         """The weights of some output channels less their zero points."""
         zeros = _along(self.zero, np.int16)
@@ -141,8 +161,11 @@ class Layer:
         self._set(weights)
 
     def center(self) -> None:
-        """Have the zero point 0; a weight that does not fit in 8 bits then is another one."""
+        """Have signed weights of the zero point 0; a weight that does not fit in 8 bits then is
+        another one."""
         self._set(self._centered())
+        self._changed |= not self.signed
+        self.signed = True
 
     def onto(self, result: ir.Value) -> None:
         """Give another value, by a new node."""
@@ -165,7 +188,8 @@ class Layer:
     def store(self, graph: ir.Graph) -> None:
         """Give the node its new constants."""
         if self._changed:
-            for place, array in self._constants.items():
+            constants = self._constants if self.signed else _moved(self._constants, np.uint8)
+            for place, array in constants.items():
                 if array is not constant(self.node, place):
                     replace_constant(graph, self.node, place, array)
 
@@ -189,6 +213,77 @@ class Layer:
         constants = _made(self._constants, order)
         constants |= {_WEIGHTS: weights, _ZERO: np.zeros_like(constants[_ZERO])}
         return copied, _beside(self.node, copied.node.outputs[0], constants)
+
+
+def tied_maps(
+    uses: Uses,
+    layers: Mapping[int, Layer],
+    layer: Layer,
+    is_fixed: Callable[[Layer], bool] = lambda each: False,
+) -> dict[int, ir.Value]:
+    """The maps that have to have the order of channels that `layer` reads; none where that cannot
+    be changed.
+
+    Args:
+        layers: by node.
+        is_fixed: whether a depthwise layer cannot have other channels.
+    """
+    maps = partial(_maps, layers, is_fixed, layer.channels)
+    return uses.tied(layer.source, maps)
+
+
+def _maps(
+    layers: Mapping[int, Layer],
+    is_fixed: Callable[[Layer], bool],
+    channels: int,
+    node: ir.Node,
+    value: ir.Value,
+) -> Sequence[ir.Value] | None:
+    """The maps of `node` that are as wide as `value` is, which has so many channels; None where
+    they cannot be wider."""
+    layer = layers.get(id(node))
+    if layer is not None:
+        width = layer.channels if layer.source is value else len(layer.weights)
+        if width != channels:
+            return None  # a map of one channel, which is broadcast to others
+        if layer.is_dense:
+            return [value]
+        return None if is_fixed(layer) else [layer.source, node.outputs[0]]
+    if node.domain or node.op_type not in _BY_CHANNEL or len(node.outputs) > 1:
+        return None
+    constants = [each.const_value for each in node.inputs if each is not None]
+    if any(each is not None and each.array.size > 1 for each in constants):
+        return None
+    maps = [each for each in node.inputs if each is not None and each.const_value is None]
+    return [*maps, *node.outputs]
+
+
+def nodes_of(uses: Uses, tied: Mapping[int, ir.Value]) -> Sequence[ir.Node]:
+    """The nodes that make or read one of the maps."""
+    nodes = dict[int, ir.Node]()
+    for value in tied.values():
+        producer = value.producer()
+        found = [*uses.of(value), *([] if producer is None else [producer])]
+        nodes.update((id(node), node) for node in found)
+    return list(nodes.values())
+
+
+def filled(order: Order, step: int) -> list[int]:
+    """`order` with free places up to a multiple of `step`."""
+    return [*order, *[FREE] * (-len(order) % step)]
+
+
+def cells_of(value: ir.Value) -> int:
+    """The cells of a map [N, C, H, W]; 0 where they are not known."""
+    sizes = [] if value.shape is None else [value.shape[0], *value.shape[2:]]
+    return int(np.prod([size if isinstance(size, int) else 0 for size in sizes or [0]]))
+
+
+def _moved(constants: dict[int, Array], dtype: npt.DTypeLike) -> dict[int, Array]:
+    """Weights and their zero point in the other type of 8 bits, which are as far apart."""
+    codes = {place: constants[place].view(np.uint8) for place in (_WEIGHTS, _ZERO)}
+    moved = {place: np.asarray(array ^ _MOVED).view(dtype) for place, array in codes.items()}
+    return {**constants, **moved}
 
 
 def _parts(rest: Array) -> Iterator[Array]:

@@ -14,24 +14,20 @@ the scale was computed. The sums stay the same integers by these changes:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Iterator, Mapping
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.block_nodes import Uses
-from tflite_ort.opmap.graph.integer_layers import FREE, Layer
+from tflite_ort.opmap.graph.integer_layers import (
+    FREE,
+    Layer,
+    Order,
+    cells_of,
+    filled,
+    nodes_of,
+    tied_maps,
+)
 
-Array = npt.NDArray[Any]
-# Where each channel of a map stands: by place, the channel, or FREE.
-Order = list[int]
-
-# A channel of the result of these depends on this channel of the inputs alone.
-_BY_CHANNEL = frozenset({"Add", "Clip", "Mul", "Relu", "GlobalAveragePool"})
-_BY_CHANNEL |= {"AveragePool", "MaxPool", "DequantizeLinear", "QuantizeLinear"}
 # The kernels read 4 channels at a time, and make 16.
 _READ, _MADE = 4, 16
 # Nanoseconds: what a product of a depthwise layer saves, what a node takes, and what the small
@@ -67,8 +63,8 @@ class _Change:
             self._part(layer)
         for layer in self._layers.values():
             if layer.is_dense and layer.wanted and id(layer.source) not in self._orders:
-                maps = partial(self._maps, layer.channels)
-                self._widen(self._uses.tied(layer.source, maps))
+                tied = tied_maps(self._uses, self._layers, layer, lambda each: bool(each.wanted))
+                self._widen(tied)
         for layer in [*self._layers.values(), *self._copying]:
             order = self._orders.get(id(layer.source))
             if layer.is_dense and order is not None:
@@ -81,13 +77,14 @@ class _Change:
 
     def _widen(self, tied: Mapping[int, ir.Value]) -> None:
         """Let maps have a copy of each channel that a layer wants once more."""
-        layers = [self._layers[id(node)] for node in self._near(tied) if id(node) in self._layers]
+        nodes = nodes_of(self._uses, tied)
+        layers = [self._layers[id(node)] for node in nodes if id(node) in self._layers]
         if not tied or any(id(value) in self._orders for value in tied.values()):
             return
         wanted = _union(each.wanted for each in layers if each.is_dense and id(each.source) in tied)
         channels = next(each.channels for each in layers if id(each.source) in tied)
         step = _READ if all(each.is_dense for each in layers) else _MADE
-        order = _filled([*range(channels), *wanted], step)
+        order = filled([*range(channels), *wanted], step)
         for layer in layers:
             if id(layer.node.outputs[0]) in tied:
                 layer.make(order)
@@ -95,34 +92,6 @@ class _Change:
             self._orders[key] = order
             if value.shape is not None:
                 value.shape = (value.shape[0], len(order), *value.shape[2:])
-
-    def _near(self, tied: Mapping[int, ir.Value]) -> Sequence[ir.Node]:
-        """The nodes that make or read one of the maps."""
-        nodes = dict[int, ir.Node]()
-        for value in tied.values():
-            producer = value.producer()
-            found = [*self._uses.of(value), *([] if producer is None else [producer])]
-            nodes.update((id(node), node) for node in found)
-        return list(nodes.values())
-
-    def _maps(self, channels: int, node: ir.Node, value: ir.Value) -> Sequence[ir.Value] | None:
-        """The maps of `node` that are as wide as `value` is, which has so many channels; None where
-        they cannot be wider."""
-        layer = self._layers.get(id(node))
-        if layer is not None:
-            width = layer.channels if layer.source is value else len(layer.weights)
-            if width != channels:
-                return None  # a map of one channel, which is broadcast to others
-            if layer.is_dense:
-                return [value]
-            return None if layer.wanted else [layer.source, node.outputs[0]]
-        if node.domain or node.op_type not in _BY_CHANNEL or len(node.outputs) > 1:
-            return None
-        constants = [each.const_value for each in node.inputs if each is not None]
-        if any(each is not None and each.array.size > 1 for each in constants):
-            return None
-        maps = [each for each in node.inputs if each is not None and each.const_value is None]
-        return [*maps, *node.outputs]
 
     # Depthwise layers ---------------------------------------------------------------------------
 
@@ -140,7 +109,7 @@ class _Change:
         after = [self._layers.get(id(node)) for node in self._uses.of(value)]
         if not all(each is not None and each.is_dense for each in after):
             return False
-        cells, given = _cells(value), _cells(layer.source)
+        cells, given = cells_of(value), cells_of(layer.source)
         saved = _SAVED * cells * layer.weights.size
         return saved > _NODES + _CELL * cells + _INPUT_CELL * given
 
@@ -149,7 +118,7 @@ class _Change:
         value, node, producer = layer.node.outputs[0], layer.node, layer.source.producer()
         assert producer is not None
         wanted = _union(self._layers[id(each)].wanted for each in self._uses.of(value))
-        beside = _filled([*layer.wanted, *wanted], _MADE)
+        beside = filled([*layer.wanted, *wanted], _MADE)
         copying, small = layer.beside(self._layers[id(producer)], beside, _MADE)
         small.store(self._graph)
         self._copying.append(copying)
@@ -171,14 +140,3 @@ def _union(wanted: Iterator[Mapping[int, int]]) -> list[int]:
         for channel, count in each.items():
             most[channel] = max(count, most.get(channel, 0))
     return [channel for channel, count in most.items() for _ in range(count)]
-
-
-def _filled(order: Order, step: int) -> Order:
-    """`order` with free places up to a multiple of `step`."""
-    return order + [FREE] * (-len(order) % step)
-
-
-def _cells(value: ir.Value) -> int:
-    """The cells of a map [N, C, H, W]; 0 where they are not known."""
-    sizes = [] if value.shape is None else [value.shape[0], *value.shape[2:]]
-    return int(np.prod([size if isinstance(size, int) else 0 for size in sizes or [0]]))
