@@ -12,6 +12,7 @@ by uint8. Their sums are the same integers in two cases:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
 
 import numpy as np
 
@@ -46,54 +47,63 @@ def make_paired(graph: ir.Graph, multiplies_in_pairs: Callable[[], bool]) -> Non
     for layer in layers.values():
         if layer.is_dense and id(layer.source) not in seen:
             tied = tied_maps(uses, layers, layer)
-            seen.update(tied)
-            nodes = [layers[id(node)] for node in nodes_of(uses, tied) if id(node) in layers]
-            _order(tied, nodes)
+            seen.update(tied or [id(layer.source)])
+            nodes = nodes_of(uses, tied or {id(layer.source): layer.source})
+            _sign(tied, [layers[id(node)] for node in nodes if id(node) in layers], layer.source)
     for layer in layers.values():
-        if layer.signed or layer.wanted:
-            pass
-        elif not layer.is_dense:
-            if layer.channels % _DEPTHWISE == 0:
-                layer.center()
-        elif _is_even(layer) and are_exact(_rows([layer])):
+        if not (layer.is_dense or layer.wanted or layer.channels % _DEPTHWISE):
             layer.center()
         layer.store(graph)
 
 
-def _order(tied: Mapping[int, ir.Value], layers: Sequence[Layer]) -> None:
-    """Let maps have an order of channels in which all layers that read them are exact, if there is
-    one that saves time."""
-    readers = [each for each in layers if each.is_dense and id(each.source) in tied]
-    if not tied or all(are_exact(_rows([each])) and _is_even(each) for each in readers):
-        return
-    rows, channels = _rows(readers), readers[0].channels
-    step = _DENSE if all(each.is_dense for each in layers) else _DEPTHWISE
-    most = _most_places(tied, layers, readers, rows.size)
-    if channels * (1.5 if excess(rows) > _MANY else 1) > most:
-        return
-    found = paired(rows)
-    order = filled(found.order, step)
+def _sign(tied: Mapping[int, ir.Value], layers: Sequence[Layer], source: ir.Value) -> None:
+    """Give signed weights to the dense layers that read a map, or one of the maps that are tied to
+    it; by another order of channels where this is possible and saves time.
+
+    Args:
+        layers: that make or read one of the maps.
+    """
+    maps = tied or {id(source): source}
+    readers = [each for each in layers if each.is_dense and id(each.source) in maps]
+    parts = [_rows(each) for each in readers]
+    exact = [_is_even(each) and are_exact(rows) for each, rows in zip(readers, parts, strict=True)]
+    if not (tied and not all(exact) and _order(tied, layers, readers, np.concatenate(parts, 1))):
+        for reader in compress(readers, exact):
+            reader.center()
+
+
+def _order(
+    tied: Mapping[int, ir.Value], layers: Sequence[Layer], readers: Sequence[Layer], rows: Rows
+) -> bool:
+    """Let maps have an order of channels in which all layers that read them are exact; returns
+    whether there is one that saves time.
+
+    Args:
+        rows: the weights of the readers, [channels, ...].
+    """
+    most = _most_places(tied, layers, readers)
+    if len(rows) * (1.5 if excess(rows) > _MANY else 1) > most:
+        return False
+    found, is_dense = paired(rows), all(each.is_dense for each in layers)
+    order = filled(found.order, _DENSE if is_dense else _DEPTHWISE)
     if len(order) > most:
-        return
-    more = len(order) - len(found.order)
-    weights = np.pad(found.weights, [(0, more), (0, 0)]).reshape(len(order), -1)
-    start = 0
-    for reader in readers:
+        return False
+    weights = np.pad(found.weights, [(0, len(order) - len(found.order)), (0, 0)])
+    sizes = [each.weights[:, 0].size for each in readers]
+    for reader, own in zip(readers, np.split(weights, np.cumsum(sizes)[:-1], axis=1), strict=True):
         count, _, *window = reader.weights.shape
-        end = start + count * int(np.prod(window))
-        own = weights[:, start:end].reshape(len(order), count, *window)
-        reader.take(own.swapaxes(0, 1))
-        start = end
+        reader.take(own.reshape(len(order), count, *window).swapaxes(0, 1))
     for layer in layers:
         if id(layer.node.outputs[0]) in tied:
             layer.make(order)
     for value in tied.values():
         if value.shape is not None:
             value.shape = (value.shape[0], len(order), *value.shape[2:])
+    return True
 
 
 def _most_places(
-    tied: Mapping[int, ir.Value], layers: Sequence[Layer], readers: Sequence[Layer], weights: int
+    tied: Mapping[int, ir.Value], layers: Sequence[Layer], readers: Sequence[Layer]
 ) -> float:
     """With how many channels of the maps signed weights still save time."""
     saved = more = 0.0
@@ -104,7 +114,7 @@ def _most_places(
             _SAVED_RESULT * len(reader.weights) + _SAVED_PRODUCT * reader.weights.size
         )
         more += cells * _PRODUCT * products
-    if saved < _SEARCH * weights:
+    if saved < _SEARCH * sum(each.weights.size for each in readers):
         return 0
     for layer in layers:
         value = layer.node.outputs[0]
@@ -116,10 +126,9 @@ def _most_places(
     return channels + saved / more
 
 
-def _rows(layers: Sequence[Layer]) -> Rows:
-    """The weights of dense layers that read one map less their zero points, [channels, ...]."""
-    parts = [each.rest().swapaxes(0, 1).reshape(each.channels, -1) for each in layers]
-    return np.concatenate(parts, axis=1)
+def _rows(layer: Layer) -> Rows:
+    """The weights of a dense layer less their zero points, [channels, ...]."""
+    return layer.rest().swapaxes(0, 1).reshape(layer.channels, -1)
 
 
 def _is_even(layer: Layer) -> bool:

@@ -16,6 +16,7 @@ from tflite_ort.opmap.graph.integer_layers import FREE
 from tflite_ort.records import record
 
 Rows = npt.NDArray[np.int16]
+Places = npt.NDArray[np.intp]
 
 _LOW, _HIGH = -128, 127
 _MOST = 128
@@ -41,7 +42,7 @@ def are_exact(rows: Rows) -> bool:
     if rows.max(initial=0) > _HIGH or rows.min(initial=0) < _LOW:
         return False
     count = len(rows) // 2
-    return not _exceed(rows[0 : 2 * count : 2], rows[1 : 2 * count : 2]).any()
+    return bool(_are_exact(rows[0 : 2 * count : 2], rows[1 : 2 * count : 2]).all())
 
 
 def excess(rows: Rows) -> float:
@@ -60,53 +61,57 @@ def paired(rows: Rows) -> Pairing:
     Args:
         rows: [channels, ...], the weights of each in 9 bits.
     """
-    order, parts = list[int](), list[Rows]()
+    orders, parts = list[Places](), list[Rows]()
     channels, left = np.arange(len(rows)), rows
     while len(channels):
         fitting = left.clip(_LOW, _HIGH)
         pairs, alone = _matched(fitting)
-        for first, second in zip(alone[::2], alone[1::2], strict=False):
-            other = fitting[second]
-            fitting[first] = fitting[first].clip(
-                _LOW - other.clip(max=0), _MOST - other.clip(min=0)
-            )
-            pairs.append((first, second))
-        for pair in pairs:
-            order += [int(channels[each]) for each in pair]
-            parts += [fitting[each] for each in pair]
-        if len(alone) % 2:
-            order += [int(channels[alone[-1]]), FREE]
-            parts += [fitting[alone[-1]], np.zeros_like(fitting[0])]
+        first, second = alone[0 : len(alone) // 2 * 2 : 2], alone[1::2]
+        other = fitting[second]
+        low, high = _LOW - other.clip(max=0), _MOST - other.clip(min=0)
+        fitting[first] = fitting[first].clip(low, high)
+        order = np.concatenate([pairs, alone])
+        orders.append(channels[order])
+        parts.append(fitting[order])
+        if len(order) % 2:
+            orders.append(np.array([FREE]))
+            parts.append(np.zeros_like(fitting[:1]))
         over = left - fitting
         more = np.flatnonzero(over.any(axis=1))
         channels, left = channels[more], over[more]
-    return Pairing(order, np.stack(parts))
+    return Pairing(np.concatenate(orders).tolist(), np.concatenate(parts))
 
 
-def _exceed(first: Rows, second: Rows) -> npt.NDArray[np.bool_]:
-    """By pair of rows, whether a sum can exceed 16 bits."""
+def _are_exact(first: Rows, second: Rows) -> npt.NDArray[np.bool_]:
+    """By pair of rows, whether 16 bits hold all sums."""
     sums = first + second
-    found: npt.NDArray[np.bool_] = (sums.max(axis=1, initial=0) > _MOST) | (
-        sums.min(axis=1, initial=0) < -_MOST
-    )
+    np.abs(sums, out=sums)
+    found: npt.NDArray[np.bool_] = sums.max(axis=1, initial=0) <= _MOST
     return found
 
 
-def _matched(rows: Rows) -> tuple[list[tuple[int, int]], list[int]]:
-    """Pairs of rows that are exact, and the rows that found no partner.
+def _matched(rows: Rows) -> tuple[Places, Places]:
+    """Rows in pairs that are exact, and the rows that found no partner.
 
-    The rows of the largest weights meet those of the smallest first.
+    The rows of the largest weights meet those of the smallest first. Two rows that are not exact
+    together each try one of a pair.
     """
-    pairs, rng = list[tuple[int, int]](), np.random.default_rng(0)
+    made, rng = np.empty((0, 2), np.intp), np.random.default_rng(0)
     waiting, middle = np.argsort(np.abs(rows).sum(axis=1, dtype=np.int32)), len(rows) // 2
     waiting = np.concatenate([waiting[:middle], waiting[middle:][::-1]])
     for draw in range(_DRAWS):
         count = len(waiting) // 2
-        first, second = waiting[:count], waiting[count : 2 * count]
-        exact = ~_exceed(rows[first], rows[second])
-        pairs += zip(first[exact].tolist(), second[exact].tolist(), strict=True)
-        waiting = np.concatenate([first[~exact], second[~exact], waiting[2 * count :]])
-        if len(waiting) < 2 or (draw and exact.mean() < _FOUND):
+        drawn = waiting[: 2 * count].reshape(2, count).T
+        exact = _are_exact(*rows[drawn.T])
+        others, places = drawn[~exact], rng.permutation(len(made))
+        others, places = others[: len(places)], places[: len(others)]
+        mixed = np.stack([others, made[places]], axis=2)
+        fits = _are_exact(*rows[mixed[:, 0].T]) & _are_exact(*rows[mixed[:, 1].T])
+        made[places[fits]] = mixed[fits, 0]
+        made = np.concatenate([made, drawn[exact], mixed[fits, 1]])
+        left = np.concatenate([others[~fits], drawn[~exact][len(others) :]])
+        waiting = rng.permutation(np.concatenate([left.ravel(), waiting[2 * count :]]))
+        found = np.count_nonzero(exact) + np.count_nonzero(fits)
+        if len(waiting) < 2 or (draw and found < _FOUND * count):
             break
-        waiting = rng.permutation(waiting)
-    return pairs, waiting.tolist()
+    return made.ravel(), waiting
