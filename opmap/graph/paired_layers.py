@@ -27,8 +27,9 @@ _DEPTHWISE, _DENSE = 16, 8
 # with them, and what a product of a depthwise layer and an element of another map take.
 _SAVED_RESULT, _SAVED_PRODUCT = 0.5, 0.006
 _RESULT, _PRODUCT, _DEPTHWISE_PRODUCT, _ELEMENT = 0.41, 0.016, 0.17, 0.3
-# An order is looked for where it saves so many nanoseconds of a run for each weight.
-_SEARCH = 0.01
+# What it takes to look for an order, for each map and for each weight; after so many runs it has to
+# be saved.
+_SEARCH, _SEARCH_WEIGHT, _RUNS = 3e5, 25, 500
 # With more excesses in the mean of all pairs than this, no order has few.
 _MANY = 3
 
@@ -114,7 +115,8 @@ def _most_places(
             _SAVED_RESULT * len(reader.weights) + _SAVED_PRODUCT * reader.weights.size
         )
         more += cells * _PRODUCT * products
-    if saved < _SEARCH * sum(each.weights.size for each in readers):
+    weights = sum(each.weights.size for each in readers)
+    if saved * _RUNS < _SEARCH + _SEARCH_WEIGHT * weights:
         return 0
     for layer in layers:
         value = layer.node.outputs[0]

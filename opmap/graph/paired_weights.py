@@ -22,6 +22,8 @@ _LOW, _HIGH = -128, 127
 _MOST = 128
 # How often channels without a partner are put in a new order, and which part has to find one.
 _DRAWS, _FOUND = 12, 0.05
+# So many weights of a channel tell how large they are.
+_SOME = 64
 
 
 @record
@@ -97,7 +99,7 @@ def _matched(rows: Rows) -> tuple[Places, Places]:
     together each try one of a pair.
     """
     made, rng = np.empty((0, 2), np.intp), np.random.default_rng(0)
-    waiting, middle = np.argsort(np.abs(rows).sum(axis=1, dtype=np.int32)), len(rows) // 2
+    waiting, middle = np.argsort(np.abs(rows[:, :_SOME]).sum(axis=1)), len(rows) // 2
     waiting = np.concatenate([waiting[:middle], waiting[middle:][::-1]])
     for draw in range(_DRAWS):
         count = len(waiting) // 2
