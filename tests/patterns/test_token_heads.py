@@ -37,6 +37,7 @@ Array = npt.NDArray[Any]
 TOKENS, DEPTH, SIZE, GROUPS = 280, 384, 32, 2
 SEED = 5
 
+
 @dataclass(frozen=True)
 class Decoder:
     """The attention of one token, whose queries, keys and values one product makes.
