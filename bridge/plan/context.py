@@ -13,7 +13,7 @@ from tflite_ort.providers.delegates import Delegate, named
 from tflite_ort.providers.processor import blocked_channels
 from tflite_ort.providers.provider import DeviceMemory
 from tflite_ort.providers.traits import traits_of
-from tflite_ort.providers.trials import device_memory, exact_weight_type
+from tflite_ort.providers.trials import device_memory, exact_runs, exact_weight_type
 from tflite_ort.records import field, record, replace
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.state import State
@@ -91,6 +91,7 @@ class PlanContext:
             hybrid=self.hybrid,
             result_bytes=most,
             block=blocked_channels() if is_cpu else traits.target.block,
+            exact_runs=exact_runs,
             choose=modelled_chooser(weights) if is_cpu else traits.target.choose,
         )
         if self.tuner is None or not is_cpu:

@@ -86,6 +86,40 @@ def exact_weight_type() -> str:
     return "int8" if (products == depth * 255 * 127).all() else "uint8"
 
 
+@cache
+def exact_runs() -> bool:
+    """Whether MatMulNBits of 8-bit weights rounds the runs of a single row and multiplies their
+    codes exactly, found by trying.
+
+    Kernels without VNNI may add pairs of products in 16 bits, which the largest codes show. Where
+    there is no kernel of 8 bits, activations stay floats, and it takes many times as long.
+    """
+    depth, units = 128, 4
+    row, weights = np.full((1, depth), 127, np.float32), np.zeros((units, depth), np.uint8)
+    row[:, 2::4], row[:, 3::4], row[:, 7::8] = -127, -127, 0.25  # which becomes 0
+    weights[1], weights[2, ::2], weights[3, 1::2] = 255, 255, 255
+    x = ir.Value("x", dtype=ir.DataType.FLOAT, shape=row.shape)
+    results, nodes, initializers = list[ir.Value](), list[ir.Node](), list[ir.Value]()
+    for run in (32, 64, 128):
+        shape = units, depth // run, run
+        codes = ir.Value(f"codes_{run}", const_value=ir.Tensor(weights.reshape(shape)))
+        ones = np.ones(units * depth // run, np.float32)
+        scales = ir.Value(f"scales_{run}", const_value=ir.Tensor(ones))
+        results.append(ir.Value(f"y_{run}", dtype=ir.DataType.FLOAT))
+        sizes = {"K": depth, "N": units, "bits": 8, "block_size": run, "accuracy_level": 4}
+        operands, made = [x, codes, scales], [results[-1]]
+        nodes.append(
+            ir.Node("MatMulNBits", operands, made, domain="com.microsoft", attributes=sizes)
+        )
+        initializers += [codes, scales]
+    graph = ir.Graph([x], results, nodes, initializers=initializers, name="runs")
+    sets = {"": OPSET, "com.microsoft": 1}
+    session = graph_session(ir.Model(graph, opset_imports=sets), num_threads=1)
+    products = [np.zeros((1, units), np.float32) for _ in results]
+    session.run(session.bind([row], products))
+    return all((each == np.rint(row) @ (weights.T - 128.0)).all() for each in products)
+
+
 # Weights of two neighbouring channels whose products with codes of 255 sum to as much as 16 bits
 # hold, or to less.
 _PAIRS = np.array([(127, 1), (-127, -1), (64, 64), (-128, 0), (127, -128), (1, 127)], np.int8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar
@@ -122,6 +122,8 @@ class Target:
             strings, which are text in UTF-8 there and any bytes in TFLite.
         block: the channels in a block of ONNX Runtime's convolutions of floats; 0: there are none.
         choose: which lowering an operator gets where it has several, see `Lowering`.
+        exact_runs: whether ONNX Runtime's MatMulNBits of 8-bit weights rounds the runs of a single
+            row and multiplies their codes exactly, on CPUs that do not take signed weights.
         result_bytes: a graph fails before it makes a larger tensor of computed sizes; None: it
             makes any.
         opset: of the nodes, from 17 to 24.
@@ -139,6 +141,7 @@ class Target:
     fallback: bool = False
     block: int = 0
     choose: Chooser = plainest
+    exact_runs: Callable[[], bool] = bool  # False
     result_bytes: int | None = None
     opset: int = OPSET
     channels_first: frozenset[str] = frozenset()

@@ -1,7 +1,8 @@
 """Products of float rows and a weight matrix, which may stay in 8-bit codes.
 
-R rows of K columns, weights [N, K]. Where ONNX Runtime multiplies uint8 by int8 exactly, this takes
-a fraction of the time of a float product, because it reads a quarter of the bytes.
+R rows of K columns, weights [N, K]. ONNX Runtime multiplies uint8 by int8 where the CPU does that
+exactly, otherwise uint8 by uint8. Both take a fraction of the time of a float product, because they
+read a quarter of the bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph, Target, ir
 from tflite_ort.opmap.idioms.hybrid import (
     Codes,
     Rounding,
@@ -22,6 +23,7 @@ from tflite_ort.opmap.idioms.hybrid import (
     rounded,
     rounded_rows,
 )
+from tflite_ort.opmap.idioms.rounding_costs import rounding_costs
 from tflite_ort.records import record
 from tflite_ort.schema import TensorType, TensorView
 
@@ -34,9 +36,6 @@ _ZERO_POINT = 128
 _SHIFTS = np.array([16, 8, 0])
 _ZERO = float((_ZERO_POINT << _SHIFTS).sum())
 _LARGEST = float(127 << _SHIFTS[0])
-# With fewer weights the digits cost more than they save: as floats the weights fit in the cache.
-_MANY = 2**18
-MANY_REPEATED = 2 * _MANY  # where the float product would be one of many inside one node
 _CODES = (TensorType.INT8, TensorType.INT4)
 _MOST_COLUMNS = 2**17  # sums of so many products of 8 bits stay in 32 bits
 
@@ -131,14 +130,34 @@ def keeps_codes(
     """
     if not keeps_exact_codes(g, matrix):
         return False
-    many = matrix.codes.size >= (MANY_REPEATED if repeated else _MANY)
+    many = matrix.codes.size >= least_weights(g.target, repeated=repeated)
     return rounding is not None or (single_row and many)
+
+
+def least_weights(target: Target, *, repeated: bool) -> int:
+    """With fewer weights the digits of a row cost more than they save: as floats the weights fit in
+    the cache. A float product that is one of many inside one node is faster."""
+    return rounding_costs(target).digit_weights * (2 if repeated else 1)
 
 
 def keeps_exact_codes(g: Graph, matrix: WeightMatrix) -> bool:
     """Whether products with the codes of `matrix` are exact."""
-    is_exact = g.target.cpu_kernels and g.target.weights == "int8"
-    return matrix.scale is not None and is_exact and matrix.codes.shape[1] <= _MOST_COLUMNS
+    is_narrow = matrix.scale is not None and matrix.codes.shape[1] <= _MOST_COLUMNS
+    return g.target.cpu_kernels and is_narrow
+
+
+def multiplied_codes(g: Graph, matrix: WeightMatrix) -> tuple[ir.Value, ir.Value | None]:
+    """The codes of `matrix` [K, N] in the type that the CPU multiplies exactly, and their zero
+    point; None for 0."""
+    if g.target.weights == "int8":
+        return g.constants.add(matrix.codes.T, "weights"), None
+    codes = moved_codes(matrix).T
+    return g.constants.add(codes, "weights"), g.constant(_ZERO_POINT, np.uint8)
+
+
+def moved_codes(matrix: WeightMatrix) -> npt.NDArray[np.uint8]:
+    """The codes [N, K] as uint8, with the zero point 128."""
+    return matrix.codes.view(np.uint8) ^ np.uint8(_ZERO_POINT)
 
 
 def sum_of_products(
@@ -201,7 +220,7 @@ def product_of_codes(g: Graph, x: Codes, matrix: WeightMatrix) -> ir.Value:
     """The product of rounded rows: sums of products of codes, times the scales."""
     assert matrix.scale is not None
     if x.unsigned:
-        sums = g.op("MatMulInteger", x.codes, g.constants.add(matrix.codes.T, "weights"))
+        sums = _sums_of_codes(g, x.codes, None, matrix)
     else:
         moved = g.op("Add", x.codes, g.constant(_ZERO_POINT, np.int32))
         sums = _integer_product(g, g.cast(moved, _UINT8), matrix)
@@ -223,8 +242,7 @@ def _product_of_quantized_row(g: Graph, x: ir.Value, matrix: WeightMatrix) -> ir
     becomes the other one."""
     assert matrix.scale is not None
     codes, zero_point, scale = quantized_row(g, x)
-    weights = g.constants.add(matrix.codes.T, "weights")
-    sums = g.cast(g.op("MatMulInteger", codes, weights, zero_point), _FLOAT)
+    sums = g.cast(_sums_of_codes(g, codes, zero_point, matrix), _FLOAT)
     return g.op("Mul", sums, g.op("Mul", scale, g.constant(matrix.scale)))
 
 
@@ -252,5 +270,17 @@ def _product_of_digits(g: Graph, x: ir.Value, matrix: WeightMatrix) -> ir.Value:
 
 def _integer_product(g: Graph, codes: ir.Value, matrix: WeightMatrix) -> ir.Value:
     """The product int32 [..., N] of uint8 codes with zero point 128 and the codes of `matrix`."""
-    weights = g.constants.add(matrix.codes.T, "weights")
-    return g.op("MatMulInteger", codes, weights, g.constant(_ZERO_POINT, np.uint8))
+    return _sums_of_codes(g, codes, g.constant(_ZERO_POINT, np.uint8), matrix)
+
+
+def _sums_of_codes(
+    g: Graph, codes: ir.Value, zero_point: ir.Value | None, matrix: WeightMatrix
+) -> ir.Value:
+    """The sums int32 [..., N] of products of uint8 codes and the codes of `matrix`.
+
+    Args:
+        zero_point: of `codes`, uint8; None for 0.
+    """
+    weights, middle = multiplied_codes(g, matrix)
+    zero_points = (zero_point, middle) if middle is not None else (zero_point,)
+    return g.op("MatMulInteger", codes, weights, *zero_points)

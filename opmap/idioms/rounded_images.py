@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, Layout, ir
+from tflite_ort.opmap.graph import Graph, Layout, Target, ir
 from tflite_ort.opmap.graph.rows import has_rows
 from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias
 from tflite_ort.opmap.idioms.hybrid import (
@@ -25,6 +25,7 @@ from tflite_ort.opmap.idioms.hybrid import (
     quantized_row,
     rounded,
 )
+from tflite_ort.opmap.idioms.rounding_costs import rounding_costs
 from tflite_ort.opmap.idioms.windows import WindowAxis
 from tflite_ort.optional import late
 from tflite_ort.records import record
@@ -41,9 +42,6 @@ Cells = npt.NDArray[np.int32]
 View = OperatorView[Conv2DOptions]
 
 _MICROSOFT = "com.microsoft"
-# So many products take as long as the nodes that round an image, and so many more as a byte that is
-# collected and a number that is made or brought into another layout.
-_PRODUCTS_OF_NODES, _PRODUCTS_OF_NUMBER = 1_000_000, 34
 # Larger collections would take much more memory than the maps of the network.
 _MOST_COLLECTED = 2**25
 # The places that windows read are a constant of the graph.
@@ -173,13 +171,13 @@ def _filter_matrix(
     matrix = hybrid_products.WeightMatrix(matrix.codes.reshape(len(matrix.codes), -1), matrix.scale)
     count = input.shape[0] * windows[0].count * windows[1].count
     few = count * filter.shape[1] * filter.shape[2] <= _MOST_PLACES
-    return matrix if few and _is_enough(count, *matrix.codes.shape) else None
+    return matrix if few and _is_enough(g.target, count, *matrix.codes.shape) else None
 
 
-def _is_enough(rows: int, units: int, depth: int) -> bool:
+def _is_enough(target: Target, rows: int, units: int, depth: int) -> bool:
     """Whether 8 bits are faster than floats, with the nodes that round and collect."""
-    numbers, products = rows * (units + depth), rows * units * depth
-    least = _PRODUCTS_OF_NODES + _PRODUCTS_OF_NUMBER * numbers
+    numbers, products, costs = rows * (units + depth), rows * units * depth, rounding_costs(target)
+    least = costs.image + costs.collected * numbers
     return products >= least and rows * depth <= _MOST_COLLECTED
 
 
@@ -204,8 +202,9 @@ def _product_of_image(
     if rows.beyond:
         codes = g.op("Pad", codes, g.ints([0, 0, rows.run, 0]), zero_point)
     codes = rows.collected(g, codes, matrix.codes.shape[1])
-    operands = codes, g.constants.add(matrix.codes.T, "weights"), scale, g.constant(matrix.scale)
-    return g.op("MatMulIntegerToFloat", *operands, zero_point, None, bias, domain=_MICROSOFT)
+    weights, middle = hybrid_products.multiplied_codes(g, matrix)
+    operands = codes, weights, scale, g.constant(matrix.scale), zero_point, middle, bias
+    return g.op("MatMulIntegerToFloat", *operands, domain=_MICROSOFT)
 
 
 def _product_of_images(

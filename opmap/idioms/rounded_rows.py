@@ -10,9 +10,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph, Target, ir
 from tflite_ort.opmap.graph.lost_biases import SUM_WITH_ROW
-from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_exact_codes
+from tflite_ort.opmap.idioms.hybrid_products import (
+    WeightMatrix,
+    keeps_exact_codes,
+    moved_codes,
+    multiplied_codes,
+)
+from tflite_ort.opmap.idioms.rounding_costs import rounding_costs
 from tflite_ort.schema import TensorView
 
 _LARGEST, _ZERO_POINT = 127, 128
@@ -27,14 +33,8 @@ _KEEP_SIGNS = {
     *("AveragePool", "GlobalAveragePool", "MaxPool", "ReduceMax", "ReduceMean", "ReduceSum"),
     *("Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"),
 }
-# With fewer weights what rounds a row takes as long as what 8 bits save.
-_WEIGHTS_OF_ONE_ROW = 2**16
 # Of 4-bit weights for several rows; more take 2 MB as floats.
 _MOST_UNPACKED = 2**19
-# So many products take as long as the nodes that round several rows, as those that scale the sums,
-# and so many more as reading or writing a number there: measured with 2 to 256 rows and 24 to 1,536
-# columns.
-_PRODUCTS_OF_ROUNDING, _PRODUCTS_OF_SCALING, _PRODUCTS_OF_NUMBER = 360_000, 180_000, 34
 
 
 def rounded_product(
@@ -49,13 +49,14 @@ def rounded_product(
         return None
     assert matrix.scale is not None
     run = next((run for run in _RUNS if matrix.codes.shape[1] % run == 0), None)
-    if rows == 1 and run is not None and not has_no_negatives(x):
+    if rows == 1 and run is not None and rounds_runs(g) and not has_no_negatives(x):
         return _product_of_row(g, x, matrix, run, added)
-    codes, scale = g.constants.add(matrix.codes.T, "weights"), g.constant(matrix.scale)
+    codes, middle = multiplied_codes(g, matrix)
     if rows == 1:
-        operands = x, codes, scale, None, added
+        operands = x, codes, g.constant(matrix.scale), middle, added
         return g.op("DynamicQuantizeMatMul", *operands, domain=_MICROSOFT)
-    product = _product_of_rows(g, x, codes, scale, (rows, matrix.codes.shape[1]))
+    scales = g.constant(matrix.scale), middle
+    product = _product_of_rows(g, x, codes, scales, (rows, matrix.codes.shape[1]))
     if added is None:
         return product
     result = g.op("Add", product, added)
@@ -78,18 +79,27 @@ def has_no_negatives(value: ir.Value) -> bool:
 def is_rounded(g: Graph, matrix: WeightMatrix, rows: int, sharing: int = 1) -> bool:
     """Whether `rounded_product` is there for so many rows."""
     units, depth = matrix.codes.shape
-    enough = _is_enough(rows, units, depth, sharing)
+    enough = _is_enough(g.target, (rows, units, depth), sharing)
     return g.target.hybrid == "auto" and enough and keeps_exact_codes(g, matrix)
 
 
-def _is_enough(rows: int, units: int, depth: int, sharing: int) -> bool:
-    """Whether 8 bits are faster than floats, with the part of the nodes that round."""
-    weights = units * depth
+def rounds_runs(g: Graph) -> bool:
+    """Whether MatMulNBits rounds the runs of a single row, and multiplies their codes exactly."""
+    return g.target.cpu_kernels and (g.target.weights == "int8" or g.target.exact_runs())
+
+
+def _is_enough(target: Target, sizes: tuple[int, int, int], sharing: int) -> bool:
+    """Whether 8 bits are faster than floats, with the part of the nodes that round.
+
+    Args:
+        sizes: rows, units, depth.
+    """
+    (rows, units, depth), costs = sizes, rounding_costs(target)
     if rows == 1:
-        return weights >= _WEIGHTS_OF_ONE_ROW
-    rounding = _PRODUCTS_OF_ROUNDING + _PRODUCTS_OF_NUMBER * rows * depth
-    scaling = _PRODUCTS_OF_SCALING + _PRODUCTS_OF_NUMBER * rows * units
-    return rows * weights >= rounding / sharing + scaling
+        return units * depth >= costs.row_weights
+    rounding = costs.rows + costs.number * rows * depth
+    scaling = costs.scaling + costs.number * rows * units
+    return rows * units * depth >= rounding / sharing + scaling
 
 
 def _product_of_row(
@@ -98,9 +108,7 @@ def _product_of_row(
     """The product of a single row, each run of it rounded as one block."""
     assert matrix.scale is not None
     units, depth = matrix.codes.shape
-    # ONNX Runtime's codes have the zero point 128.
-    codes = matrix.codes.view(np.uint8) ^ np.uint8(_ZERO_POINT)
-    codes = codes.reshape(units, depth // run, run)
+    codes = moved_codes(matrix).reshape(units, depth // run, run)
     scales = np.repeat(matrix.scale, depth // run).astype(np.float32)
     operands = x, g.constants.add(codes, "weights"), g.constants.add(scales, "scales")
     return g.op(
@@ -117,18 +125,26 @@ def _product_of_row(
 
 
 def _product_of_rows(
-    g: Graph, x: ir.Value, codes: ir.Value, scale: ir.Value, shape: tuple[int, int]
+    g: Graph,
+    x: ir.Value,
+    codes: ir.Value,
+    scales: tuple[ir.Value, ir.Value | None],
+    shape: tuple[int, int],
 ) -> ir.Value:
     """The product of `x` of this shape, each row rounded as one block. A row of zeros has steps of
-    0: its result is a whole number times 0, whatever its codes are."""
-    rows, depth = shape
+    0: its result is a whole number times 0, whatever its codes are.
+
+    Args:
+        scales: of the weights, and their zero point.
+    """
+    (rows, depth), (scale, middle) = shape, scales
     largest = g.op("ReduceMax", g.op("Abs", x), g.ints([1]), keepdims=1)
     steps = g.op("Mul", largest, g.constant(np.float32(1 / _LARGEST)))
     # One for all: ONNX Runtime then rounds a tensor that several products read once.
     zero_points = g.constants.once(np.full((rows, 1), _ZERO_POINT, np.uint8), f"rows_{rows}")
     rounded = g.op("QuantizeLinear", x, steps, zero_points, axis=1, block_size=depth)
     one, zero_point = g.constant(1, np.float32), g.constant(_ZERO_POINT, np.uint8)
-    operands = rounded, codes, one, scale, zero_point
+    operands = rounded, codes, one, scale, zero_point, *(() if middle is None else (middle,))
     return g.op("Mul", g.op("MatMulIntegerToFloat", *operands, domain=_MICROSOFT), steps)
 
 
@@ -138,7 +154,7 @@ def unpacks_4_bits(g: Graph, filter: TensorView, rows: int) -> bool:
     if g.target.hybrid != "auto" or not g.target.cpu_kernels or filter.blocks is not None:
         return False
     weights = filter.shape[0] * filter.shape[1]
-    return weights < (_WEIGHTS_OF_ONE_ROW if rows == 1 else _MOST_UNPACKED)
+    return weights < (rounding_costs(g.target).row_weights if rows == 1 else _MOST_UNPACKED)
 
 
 def product_of_4_bits(g: Graph, x: ir.Value, filter: TensorView, rows: int) -> ir.Value | None:
@@ -159,8 +175,7 @@ def product_of_4_bits(g: Graph, x: ir.Value, filter: TensorView, rows: int) -> i
         return (filter.packed(4) ^ np.uint8(0x88)).reshape(units, blocks, -1)
 
     codes = g.constants.laid(filter.constant, ("blocks", blocks), laid, filter.name)
-    few = rows != 1 or units * depth < _WEIGHTS_OF_ONE_ROW
-    rounds = g.target.hybrid == "auto" and g.target.weights == "int8" and not few
+    rounds = g.target.hybrid == "auto" and _is_faster_in_blocks(g, x, filter, rows)
     return g.op(
         "MatMulNBits",
         *(x, codes, g.constants.add(scales, "scales")),
@@ -171,6 +186,16 @@ def product_of_4_bits(g: Graph, x: ir.Value, filter: TensorView, rows: int) -> i
         block_size=depth // blocks,
         accuracy_level=_ROUNDED if rounds else _FLOATS,
     )
+
+
+def _is_faster_in_blocks(g: Graph, x: ir.Value, filter: TensorView, rows: int) -> bool:
+    """Whether MatMulNBits of 4 bits is faster with rounded rows, and no less exact than LiteRT: its
+    kernels round rows that meet blocks with a zero point."""
+    costs, (units, depth) = rounding_costs(g.target), filter.shape
+    most = 1 if filter.blocks is None else costs.block_rows
+    if filter.blocks is not None and has_no_negatives(x):
+        return False
+    return 1 <= rows <= most and units * depth >= costs.row_weights and rounds_runs(g)
 
 
 def _scales_of_blocks(filter: TensorView) -> npt.NDArray[np.float32] | None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Target
 from tflite_ort.opmap.graph.rows import RESHAPES
-from tflite_ort.opmap.idioms.hybrid_products import MANY_REPEATED
+from tflite_ort.opmap.idioms.hybrid_products import least_weights
 from tflite_ort.opmap.patterns.matching import Producers
 from tflite_ort.opmap.patterns.picked_rows import PickedRows, picked_rows, whole_rows
 from tflite_ort.opmap.patterns.stand_in_sizes import StandInSizes
@@ -215,7 +215,8 @@ class Chains:
         not to make them floats."""
         output = found.results[-1][0]
         weights = len(found.cell.gates) * output.shape[-1] ** 2
-        if not self._target.cpu_kernels or prod(output.shape[:-1]) > 1 or weights < MANY_REPEATED:
+        least = least_weights(self._target, repeated=True)
+        if not self._target.cpu_kernels or prod(output.shape[:-1]) > 1 or weights < least:
             return False
         products = [op.inputs[1] for op in members if op.op is Op.FULLY_CONNECTED]
         return any(filter is not None and filter.is_quantized for filter in products)

@@ -12,13 +12,11 @@ from tests.one_op import Case, T, assert_close, ours
 from tests.ops.operands import exported
 from tests.optimised import optimised_nodes
 from tests.oracle import litert
-from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import Conv2DOptions, Op, Padding
 from tflite_ort.schema.values.semantics import explicit_padding
 
 Array = npt.NDArray[Any]
 SEED = 13
-ROUNDS = exact_weight_type() == "int8"
 CODED = "MatMulIntegerToFloat", "MatMulInteger", "DynamicQuantizeMatMul"
 
 
@@ -87,7 +85,6 @@ def image(kind: str, case: Case) -> Array:
     return drawn.astype(np.float32)
 
 
-@pytest.mark.skipif(not ROUNDS, reason="this processor's products of 8 bits saturate")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_they_are_products_of_codes(case: Case) -> None:
     for hybrid in ("auto", "xnnpack", "dynamic"):

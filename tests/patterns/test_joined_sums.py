@@ -13,7 +13,6 @@ from tests.one_op import T, graph_model, ours
 from tests.optimised import optimised_nodes
 from tests.oracle import litert
 from tests.patterns.builder import Builder
-from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import ActivationFunctionType, FullyConnectedOptions, Op
 
 Array = npt.NDArray[Any]
@@ -93,13 +92,12 @@ def doubled(n: Layers, x: str) -> list[str]:
     return [n.sum(product, product)]
 
 
-ROUNDS = exact_weight_type() == "int8"
 # How many nodes add.
 NETWORKS: dict[Callable[[Layers, str], list[str]], int] = {
     without_bias: 0,
     two_constants: 1,
     two_constants_turned: 1,
-    rounded: 2 if ROUNDS else 1,
+    rounded: 2,
     two_scaled: 2,
     one_after_another: 2,
     two_products: 0,

@@ -15,7 +15,6 @@ from tests.optimised import optimised_graphs
 from tests.oracle import litert
 from tests.patterns.builder import Builder
 from tests.patterns.trees import answers, unfused
-from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import (
     ActivationFunctionType,
     BatchMatMulOptions,
@@ -123,7 +122,7 @@ def test_constants_of_keys(name: str, codes: bool) -> None:
     build, added = NETWORKS[name]
     content, x = network(build, codes=codes), inputs()
     assert sums_with_rows(content) == added
-    near = 2e-2 if codes and exact_weight_type() == "int8" else 3e-6  # rows are rounded
+    near = 2e-2 if codes else 3e-6  # rows are rounded
     given = zip(answers(content, x), unfused(content, x), litert(content, x), strict=True)
     for got, same, theirs in given:
         largest = np.abs(theirs).max()

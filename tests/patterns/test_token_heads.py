@@ -20,7 +20,6 @@ from tests.patterns.test_cache_rows import look_up
 from tests.patterns.trees import answers, unfused
 from tflite_ort import Interpreter
 from tflite_ort.plan import parts
-from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import (
     AddOptions,
     BatchMatMulOptions,
@@ -37,10 +36,6 @@ from tflite_ort.schema import (
 Array = npt.NDArray[Any]
 TOKENS, DEPTH, SIZE, GROUPS = 280, 384, 32, 2
 SEED = 5
-
-with_int8 = pytest.mark.skipif(
-    exact_weight_type() != "int8", reason="products of 8 bits are of another form here"
-)
 
 
 @dataclass(frozen=True)
@@ -205,7 +200,6 @@ def check(content: bytes, positions: Sequence[int] = (0, 1, 17, TOKENS - 1, -1, 
                 np.testing.assert_allclose(mine, other, rtol=0, atol=far * np.abs(other).max())
 
 
-@with_int8
 @pytest.mark.parametrize("share", [1, 3])
 def test_heads_are_turned_by_one_node(share: int) -> None:
     content = Decoder(share).content()
@@ -233,25 +227,21 @@ OTHERS = {
 }
 
 
-@with_int8
 @pytest.mark.parametrize("decoder", OTHERS.values(), ids=OTHERS)
 def test_others_have_the_same_numbers(decoder: Decoder) -> None:
     check(decoder.content(), [3, 40])
 
 
-@with_int8
 def test_other_angles_have_nodes_of_their_own() -> None:
     assert optimised_nodes(Decoder(angles=True).content())["RotaryEmbedding"] == 2
 
 
-@with_int8
 @pytest.mark.parametrize("also", ["k_out", "number"])
 def test_what_something_else_reads_has_its_shape(also: str) -> None:
     content = Decoder(also=also).content()
     check(content, [3, 40])
 
 
-@with_int8
 def test_plans_of_the_cache_have_these_shapes(tmp_path: Path) -> None:
     content = Decoder().content()
     given = inputs(content, 9)
