@@ -14,7 +14,6 @@ from tflite_ort.opmap.idioms.column_groups import image_lowerings
 from tflite_ort.opmap.idioms.convolution_operands import (
     accumulator_bias,
     check_types,
-    pads,
     relaid_filter,
     window_padding,
 )
@@ -81,7 +80,7 @@ def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     """Conv with the filter [out, kh, kw, in / groups] as [out, in / groups, kh, kw]."""
     check_types(op["input"], op["filter"])
     windows = image_windows(op, op["filter"].shape[1:3], NO_EDGES)
-    in_rows = g.target.cpu_kernels and _is_read_in_rows(op, g)
+    in_rows = g.target.cpu_kernels and _is_read_in_rows(without_pad(op, g)[0], g)
     by_runs = not in_rows or (windows is not None and run_of(windows) > 1)
     if by_runs and rounded_convolution(op, g, windows, _asymmetric(op["filter"])):
         return
@@ -141,10 +140,13 @@ def _is_read_in_rows(op: OperatorView[Conv2DOptions], g: Graph) -> bool:
 
 def convolution_of_rows(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     """CONV_2D as Conv of [N, 1, H, W * C] with [out, 1, kh, kw * C]: it needs no Transpose."""
+    op, edges = without_pad(op, g)
     input, filter, options = op["input"], op["filter"], op.options
     batch, height, width, channels = input.shape
     outputs, kh, kw, _ = filter.shape
-    top, left, bottom, right = pads(options, (height, width), (kh, kw))
+    windows = image_windows(op, (kh, kw), edges)
+    assert windows is not None, "the sizes are known"
+    (top, bottom), (left, right) = ((each.before, each.after) for each in windows)
     rows = hybrid_image(op, g, g.read(input), _asymmetric(filter), channels=3)
     result = g.op(
         "Conv",

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.records import replace
 from tflite_ort.schema import (
-    Conv2DOptions,
-    DepthwiseConv2DOptions,
     Padding,
     Quantization,
     TensorType,
@@ -44,19 +42,6 @@ def check_types(input: TensorView, filter: TensorView) -> None:
     unit = float(input.quantization.scale.max()) * float(filter.quantization.scale.max())
     if input.type is not TensorType.FLOAT32 and unit * _LARGEST_SUM > np.finfo(np.float32).max:
         raise Untranslatable(f"sums of codes in units of {unit:g} exceed float32")
-
-
-def pads(
-    options: Conv2DOptions | DepthwiseConv2DOptions, size: tuple[int, ...], kernel: tuple[int, int]
-) -> list[int]:
-    """ONNX pads (top, left, bottom, right) of a window over an image of `size` (H, W)."""
-    top, bottom = explicit_padding(
-        options.padding, size[0], kernel[0], options.stride_h, options.dilation_h_factor
-    )
-    left, right = explicit_padding(
-        options.padding, size[1], kernel[1], options.stride_w, options.dilation_w_factor
-    )
-    return [top, left, bottom, right]
 
 
 def window_padding(padding: Padding, windows: Windows) -> dict[str, Any]:

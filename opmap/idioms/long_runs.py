@@ -14,17 +14,20 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.constants import carried_codes, carried_type
+from tflite_ort.opmap.graph.rows import RESHAPES, row_shape
 from tflite_ort.records import replace
-from tflite_ort.schema import Op, TensorType, TensorView
+from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.values.sizes import Shape, is_known
 
 Array = npt.NDArray[Any]
 
-# Longer runs are left: they are rows of layers, whose constants are fused and joined.
+# Longer runs are left: little would be saved.
 _SHORT = 64
 # Runs of so many elements take no more time for each of them than longer ones.
 _ENOUGH = 512
 _MOST_ELEMENTS = 1 << 16
+# Of what is no image; a network may have many such constants.
+_MOST_OF_ROWS = 1 << 14
 _TYPES = frozenset(
     {
         *(TensorType.FLOAT32, TensorType.INT32, TensorType.INT64),
@@ -44,6 +47,13 @@ _OF_IMAGES = frozenset(
     }
 )
 _REACH = 6
+# ONNX Runtime fuses these with a constant that follows, and sums of them are joined.
+_LAYERS = frozenset(
+    {
+        *(Op.CONV_2D, Op.DEPTHWISE_CONV_2D, Op.CONV_3D, Op.TRANSPOSE_CONV, Op.CONV_3D_TRANSPOSE),
+        *(Op.FULLY_CONNECTED, Op.BATCH_MATMUL),
+    }
+)
 
 
 def read_operand(
@@ -54,6 +64,8 @@ def read_operand(
     Args:
         other: the other operand, or the result.
     """
+    if layout is Layout.ROWS:
+        return _read_row(g, tensor, other, domain)
     shape = _longer_shape(g, tensor, other, layout, rank)
     if shape is None:
         return g.read(tensor, layout=layout, domain=domain, rank=rank)
@@ -67,6 +79,18 @@ def read_operand(
         return g.constants.add(data, tensor.name)
     carried = g.constants.add(carried_codes(data, tensor.type, carried_type(tensor)), tensor.name)
     return carried if domain is Domain.STORED else g.dequantize(carried, tensor)
+
+
+def _read_row(g: Graph, tensor: TensorView, other: TensorView, domain: Domain) -> ir.Value:
+    """An operand of rows; a constant row is repeated for each of them if it is short."""
+    rows = row_shape(other)
+    data = tensor.data
+    if data is None or data.size != rows[1] or not 1 < rows[1] <= _SHORT or rows[0] < 2:
+        return g.read(tensor, layout=Layout.ROWS, domain=domain)
+    if prod(rows) > _MOST_OF_ROWS or not _is_apart(g, tensor, other):
+        return g.read(tensor, layout=Layout.ROWS, domain=domain)
+    repeated = np.ascontiguousarray(np.broadcast_to(data.reshape(-1), rows))
+    return g.constants.add(repeated, tensor.name)
 
 
 def with_longer_runs(
@@ -96,11 +120,37 @@ def _longer_shape(
         return None
     if quantization is not None and quantization.per_channel:
         return None
-    if rank < max(tensor.rank, other.rank) or other.is_constant or not _is_image(g, other):
+    if rank < max(tensor.rank, other.rank) or other.is_constant:
         return None
     shapes = [(1,) * (rank - each.rank) + tuple(each.shape) for each in (tensor, other)]
     longer = _repeated(*shapes)
-    return None if longer == shapes[0] else longer
+    if longer == shapes[0]:
+        return None
+    is_taken = _is_image(g, other) or (
+        prod(longer) <= _MOST_OF_ROWS and _is_apart(g, tensor, other)
+    )
+    return longer if is_taken else None
+
+
+def _is_apart(g: Graph, tensor: TensorView, other: TensorView) -> bool:
+    """Whether the constant `tensor` is neither fused with the layer that makes `other`, nor joined
+    with the constant of another layer."""
+    if not g.target.cpu_kernels or tensor.type is not TensorType.FLOAT32:
+        return False
+    source = _before_reshapes(g, other)
+    if source is not None and source.op in _LAYERS:
+        return False
+    both = (op for op in g.readers(other) if tensor.index in [x.index for x in op.present_inputs()])
+    sums = (op for op in both if op.op in (Op.ADD, Op.SUB))
+    return not any(reader.op is Op.ADD for op in sums for reader in g.readers(op.output))
+
+
+def _before_reshapes(g: Graph, tensor: TensorView) -> OperatorView[Any] | None:
+    """What makes the elements of `tensor`."""
+    maker = g.maker(tensor)
+    while maker is not None and maker.op in RESHAPES and maker.inputs[0] is not None:
+        maker = g.maker(maker.inputs[0])
+    return maker
 
 
 def _is_image(g: Graph, tensor: TensorView) -> bool:

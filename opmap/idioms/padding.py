@@ -10,7 +10,7 @@ import numpy as np
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.idioms.movement import code_constant
-from tflite_ort.schema import MirrorPadMode, Op, OperatorView
+from tflite_ort.schema import MirrorPadMode, Op, OperatorView, TensorType
 from tflite_ort.schema.values.sizes import multiple
 
 
@@ -83,10 +83,16 @@ def pad_value(op: OperatorView[Any], g: Graph, domain: Domain) -> ir.Value:
 
 
 def edges_of_zeros(op: OperatorView[Any]) -> Sequence[tuple[int, int]] | None:
-    """How many zeros a PAD puts before and after each axis of codes; None where it does not, or
-    that is computed."""
-    paddings, given, quantization = op["paddings"].data, op.get("value"), op["input"].quantization
-    if paddings is None or quantization is None or not quantization.equals(op.output.quantization):
+    """How many zeros a PAD puts before and after each axis of codes or floats; None where it does
+    not, or that is computed."""
+    paddings, given, input = op["paddings"].data, op.get("value"), op["input"]
+    if paddings is None or input.type is not op.output.type:
+        return None
+    if input.is_quantized:
+        codes = input.quantization
+        if codes is None or not codes.equals(op.output.quantization):
+            return None
+    elif input.type is not TensorType.FLOAT32:
         return None
     same = given is None or (given.data is not None and bool((given.data == op.output.zero).all()))
     if not same or paddings.min(initial=0) < 0:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.records import record, replace
-from tflite_ort.schema import OperatorView, Padding
+from tflite_ort.schema import OperatorView, Padding, TensorType
 from tflite_ort.schema.values.semantics import explicit_padding
 from tflite_ort.schema.values.sizes import is_known
 
@@ -43,13 +43,15 @@ class WindowAxis:
 def without_pad(op: OperatorView[Any], g: Graph) -> tuple[OperatorView[Any], Edges]:
     """`op` over what a PAD with zeros padded, and the rows and columns that it padded.
 
-    A quantised convolution pads with zeros itself, so the PAD needs no node. ONNX Runtime fuses
-    such a Pad of floats.
+    A convolution pads with zeros itself, so the PAD needs no node. In exports a Pad of floats
+    stays: ONNX Runtime fuses it with the convolution that follows.
     """
     padded = g.padded(op["input"])
-    if padded is None or not op["input"].is_quantized:
+    if padded is None:
         return op, NO_EDGES
     source, pads = padded
+    if not source.is_quantized and not (g.target.cpu_kernels and _are_of_floats(op, pads[1:3])):
+        return op, NO_EDGES
     if (
         source.rank != 4
         or pads[0] != (0, 0)
@@ -60,6 +62,15 @@ def without_pad(op: OperatorView[Any], g: Graph) -> tuple[OperatorView[Any], Edg
     place = op.names.index("input")
     inputs = (*op.inputs[:place], source, *op.inputs[place + 1 :])
     return replace(op, inputs=inputs), (pads[1], pads[2])
+
+
+def _are_of_floats(op: OperatorView[Any], edges: Sequence[tuple[int, int]]) -> bool:
+    """Whether `op` is a convolution of floats, and each of its windows has cells of the image."""
+    filter, options = op["filter"], op.options
+    dilations = options.dilation_h_factor, options.dilation_w_factor
+    reaches = [size * step for size, step in zip(filter.shape[1:3], dilations, strict=True)]
+    inside = all(max(pair) < reach for pair, reach in zip(edges, reaches, strict=True))
+    return inside and filter.type is TensorType.FLOAT32
 
 
 def image_windows(

@@ -17,11 +17,12 @@ from tflite_ort.schema import Op, TensorView
 from tflite_ort.versioning.registry import Registry
 
 if TYPE_CHECKING:
-    from tflite_ort.opmap.patterns import paired_cells, pooled_columns, unrolled_nodes
+    from tflite_ort.opmap.patterns import paired_cells, pooled_columns, returns, unrolled_nodes
 else:
     unrolled_nodes = late("tflite_ort.opmap.patterns.unrolled_nodes")
     paired_cells = late("tflite_ort.opmap.patterns.paired_cells")
     pooled_columns = late("tflite_ort.opmap.patterns.pooled_columns")
+    returns = late("tflite_ort.opmap.patterns.returns")
 
 
 @record
@@ -58,7 +59,6 @@ FAMILIES: tuple[Family, ...] = (
         *("cache_rows", "CACHE_ROWS"),
         (frozenset({Op.DYNAMIC_UPDATE_SLICE}), frozenset({Op.GATHER_ND, Op.REDUCE_ALL})),
     ),
-    Family("returns", "RETURNS", (frozenset({Op.TRANSPOSE}),)),
 )
 
 
@@ -115,6 +115,11 @@ def groups(
             if all(registry.shares(translator, each) for each in members):
                 _add(grouped, Group(members, plan, place))
     _add_trees(grouped, operators, results, registry, target, present)
+    if kinds.count(Op.TRANSPOSE) > 1:
+        for chain in returns.chains(operators, results):
+            known = all(registry.shares(translator, each) for each in chain.operators)
+            if known and not any(each.index in grouped for each in chain.operators):
+                _add(grouped, Group(chain.members, chain.plan, chain.operators[-1]))
     return grouped
 
 
