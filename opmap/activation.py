@@ -333,13 +333,12 @@ def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
     check_types(op, _HALF | _CODES, widened=widened)
     if input.rank < 1:
         raise Untranslatable("softmax of a scalar")
+    # Of a beta below 0 TFLite's kernels end the process, or compute something else.
+    if input.is_quantized and not op.options.beta >= 0:
+        raise Untranslatable(f"beta is {op.options.beta}")
     if input.type is _T.INT16:
         softmax_of_int16(op, g)
         return
-    if (
-        input.is_quantized and not op.options.beta >= 0
-    ):  # TFLite's reference kernel ends the process
-        raise Untranslatable(f"beta is {op.options.beta}")
     x = g.read(input, layout=Layout.LAST)
     if input.is_quantized and input.shape[-1] == 1:
         # ONNX Runtime's integer softmax of one element wraps 256 to 0.

@@ -18,8 +18,10 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.idioms.long_runs import read_operand
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
+from tflite_ort.opmap.idioms.pairs import as_pairs
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
+from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.semantics import quantized_range
 from tflite_ort.schema.values.sizes import differ, may_differ
 
@@ -149,6 +151,8 @@ def select(op: View, g: Graph) -> None:
         where(op, g, g.layout(condition, x, op["y"]))
         return
     if condition.rank == x.rank:
+        if is_complex(x):
+            raise Untranslatable("complex numbers by a condition whose shape may be another one")
         where(op, g, Layout.LAST, matched(g, g.read(condition), g.read(x, domain=Domain.STORED)))
         return
     if condition.rank != 1 or differ(condition.shape, x.shape[:1]):
@@ -167,7 +171,12 @@ def select_v2(op: View, g: Graph) -> None:
 
 
 def where(op: View, g: Graph, layout: Layout, condition: ir.Value | None = None) -> None:
-    """Where on the numbers as stored: codes are copied, whatever their scales are."""
+    """Where on the numbers as stored: codes are copied, whatever their scales are. Of complex
+    numbers both parts are chosen by one condition."""
+    if is_complex(op["x"]):
+        condition = g.read(op["condition"]) if condition is None else condition
+        op, condition = as_pairs(op), g.op("Unsqueeze", condition, g.ints([-1]))
+        layout = Layout.LAST
     x, y, output = op["x"], op["y"], op.output
     if op["condition"].type is not _T.BOOL or x.type is not y.type or x.type not in _SELECTED:
         raise Untranslatable(f"selection from {x.type.name} and {y.type.name}")

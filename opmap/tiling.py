@@ -22,7 +22,7 @@ from tflite_ort.opmap.idioms.movement import (
     narrowed,
     widened,
 )
-from tflite_ort.opmap.idioms.pairs import as_pairs
+from tflite_ort.opmap.idioms.pairs import as_channels, as_pairs
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,
@@ -32,6 +32,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.shapes.tiling import reversed_axes
+from tflite_ort.schema.values.complex_pairs import is_complex, paired_shape
 from tflite_ort.schema.values.sizes import has_zero, is_known, known_product
 
 Array = npt.NDArray[Any]
@@ -241,8 +242,8 @@ def space_to_batch_nd(op: OperatorView[Any], g: Graph) -> None:
     if not _is_known(op):
         _computed_space_to_batch(op, g)
         return
+    written, (op, domain, layout, value) = op.output, _channels(op, g)
     input, output, blocks = op["input"], op.output, integers(op["block_shape"])
-    domain, layout, value = _moved(op, g)
     split: list[int] = []
     inner: list[int] = []
     outer: list[int] = []
@@ -255,7 +256,8 @@ def space_to_batch_nd(op: OperatorView[Any], g: Graph) -> None:
             split.append(blocks[axis - 1])
     value = g.reshape(_padded(op, g, value, layout, domain), split)
     value = g.op("Transpose", value, perm=[*inner, *outer])
-    g.write(output, g.reshape(value, layout.shape(output.shape)), layout=layout, domain=domain)
+    value = g.reshape(value, layout.shape(paired_shape(written, written.shape)))
+    g.write(written, value, layout=layout, domain=domain)
 
 
 def _padded(
@@ -284,8 +286,8 @@ def batch_to_space_nd(op: OperatorView[Any], g: Graph) -> None:
     if not _is_known(op):
         _computed_batch_to_space(op, g)
         return
+    written, (op, domain, layout, value) = op.output, _channels(op, g)
     input, output, blocks = op["input"], op.output, integers(op["block_shape"])
-    domain, layout, value = _moved(op, g)
     shape = (output.shape[0], *layout.shape(input.shape)[1:])
     order: list[int] = []
     joined: list[int] = []
@@ -301,7 +303,9 @@ def batch_to_space_nd(op: OperatorView[Any], g: Graph) -> None:
         ends = starts + output.shape[1:-1]
         axes = [layout.axis(axis, input.rank) for axis in range(1, input.rank - 1)]
         value = g.op("Slice", value, *(g.ints(bounds) for bounds in (starts, ends, axes)))
-    g.write(output, value, layout=layout, domain=domain)
+    if is_complex(written):
+        value = g.reshape(value, paired_shape(written, written.shape))
+    g.write(written, value, layout=layout, domain=domain)
 
 
 def _is_known(op: OperatorView[Any]) -> bool:
@@ -379,6 +383,17 @@ def _moved(op: OperatorView[Any], g: Graph) -> tuple[Domain, Layout, ir.Value]:
     domain = moved_domain(input, op.output)
     layout = g.layout(input) if domain is Domain.STORED else Layout.LAST
     return domain, layout, g.read(input, layout=layout, domain=domain)
+
+
+def _channels(
+    op: OperatorView[Any], g: Graph
+) -> tuple[OperatorView[Any], Domain, Layout, ir.Value]:
+    """`op` with complex numbers as two channels of reals, and what `_moved` has of it."""
+    reals = as_channels(op)
+    domain, layout, value = _moved(reals, g)
+    if is_complex(op["input"]):
+        value = g.reshape(value, reals["input"].shape)
+    return reals, domain, layout, value
 
 
 def _data(tensor: TensorView) -> Array:

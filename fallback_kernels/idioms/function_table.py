@@ -9,7 +9,7 @@ import numpy as np
 from tflite_ort.fallback_kernels.idioms.operands import scale, zero_point
 from tflite_ort.schema import OperatorView, TensorType
 from tflite_ort.schema.arithmetic.fixed_point import round_half_away, saturate
-from tflite_ort.schema.arithmetic.function_table import Array, Function, int16_table, interpolated
+from tflite_ort.schema.arithmetic.function_table import Array, Function, int16_function
 
 
 def tabulated(op: OperatorView[Any], codes: Array, function: Function) -> Array:
@@ -20,8 +20,7 @@ def tabulated(op: OperatorView[Any], codes: Array, function: Function) -> Array:
     if op.output.type is TensorType.INT16:
         input, output = op.present_inputs()[0], op.output
         zero_point(op, input), zero_point(op, output)
-        table = int16_table(function, float(scale(op, input)), float(scale(op, output)))
-        return interpolated(codes, table)
+        return int16_function(codes, function, float(scale(op, input)), float(scale(op, output)))
     table = code_table(op, function)
     return table[codes.astype(np.int32) - np.iinfo(codes.dtype).min]
 

@@ -58,9 +58,14 @@ def is_fixed_point(op: View, beta: float) -> bool:
 
 
 def _multiplier(op: View, beta: float) -> float:
-    if not beta >= 0:  # TFLite's reference kernel ends the process
-        raise KernelError(f"beta is {beta}")
+    _refuse_negative(beta)
     return float(np.float32(beta)) * float(scale(op, op["input"])) * 2**26
+
+
+def _refuse_negative(beta: float) -> None:
+    """Of a beta below 0 TFLite's kernels end the process, or compute something else."""
+    if not beta >= 0:
+        raise KernelError(f"beta is {beta}")
 
 
 def exponentials(op: View, x: Array, beta: float) -> Exponentials:
@@ -133,6 +138,7 @@ def _codes(op: View, real: Array) -> Array:
 
 def softmax_of_int16(op: View, x: Array) -> Array:
     """SOFTMAX of int16 codes: exponentials and the reciprocal of their sum, from tables."""
+    _refuse_negative(op.options.beta)
     table = softmax_powers(float(scale(op, op["input"]) * np.float32(op.options.beta)))
     codes = x.astype(np.int32)
     largest = codes.max(axis=-1, keepdims=True, initial=np.iinfo(np.int16).min)

@@ -66,8 +66,9 @@ def by_tabulated_code(op: OperatorView[Any], g: Graph) -> bool:
     if given is None or made is None or given.scalar_zero_point or made.scalar_zero_point:
         raise Untranslatable("INT16 without a scale, or with a zero point")
     function = function_table.tabulated_function(op, np.float32(made.scalar_scale), 0)
-    points = function_table.int16_table(function, given.scalar_scale, made.scalar_scale)
-    results = function_table.interpolated(every_code(TensorType.INT16), points)
+    results = function_table.int16_function(
+        every_code(TensorType.INT16), function, given.scalar_scale, made.scalar_scale
+    )
     if op.op is Op.RSQRT:
         by_code(op, g, results, partial(_failing_below_0, g))
     else:

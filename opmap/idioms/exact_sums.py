@@ -17,7 +17,13 @@ import numpy.typing as npt
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.fixed_point import rescaled, rounded_upwards
 from tflite_ort.records import record
-from tflite_ort.schema import ActivationFunctionType, OperatorView, TensorType, TensorView
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    OperatorView,
+    TensorType,
+    TensorView,
+    Untranslatable,
+)
 from tflite_ort.schema.arithmetic.fixed_point import narrow_multiplier, quantize_multiplier
 from tflite_ort.schema.values.semantics import quantized_activation_bounds
 from tflite_ort.schema.values.sizes import is_known
@@ -71,7 +77,7 @@ class ExactSums:
         rounding: Rounding,
     ) -> ExactSums | None:
         """None unless the target wants exact sums, weights and bias are constants, and floats hold
-        all the numbers.
+        all the numbers, or a sum counts so little that floats are near enough.
 
         Args:
             permutation: of the filter, after which its output channels are the first axis.
@@ -99,6 +105,8 @@ class ExactSums:
                 added = np.clip(added, -most, most)  # beyond, all results are clipped
         largest = sums + _magnitudes(added)
         if not fits or not _held(largest, multiplier):
+            if multiplier.max(initial=0) >= 1:  # the last bits of floats would be codes
+                raise Untranslatable("sums of products in larger units than the result's")
             return None
         reached = float(largest.max(initial=0))
         return cls(op, weights, *fits[0], added, reached, multiplier, carried)

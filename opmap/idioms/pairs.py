@@ -28,6 +28,20 @@ def as_pairs(op: OperatorView[Any], **last: npt.ArrayLike) -> OperatorView[Any]:
     return replace(op, inputs=tuple(inputs), outputs=tuple(map(_paired, op.outputs)))
 
 
+def as_channels(op: OperatorView[Any]) -> OperatorView[Any]:
+    """`op` over real tensors with twice as many channels, the last dimension, where its tensors
+    are complex: both parts of a number lie beside each other."""
+    inputs = tuple(None if tensor is None else _doubled(tensor) for tensor in op.inputs)
+    return replace(op, inputs=inputs, outputs=tuple(map(_doubled, op.outputs)))
+
+
+def _doubled(tensor: TensorView) -> TensorView:
+    if not is_complex(tensor):
+        return tensor
+    *shape, channels, parts = paired_shape(tensor, tensor.shape)
+    return replace(_paired(tensor), shape=(*shape, channels * parts))
+
+
 def _paired(tensor: TensorView) -> TensorView:
     if not is_complex(tensor):
         return tensor

@@ -18,6 +18,7 @@ Int16Array = npt.NDArray[np.int16]
 Function = Callable[[Array], Array]  # float array to float array of the same dtype
 
 _INT16_STEPS = 512
+_INT16_RANGE = (-32768.0, 32767.0)
 
 
 def rounded_once(function: Function) -> Function:
@@ -66,16 +67,45 @@ def tabulated_function(op: OperatorView[Any], scale: np.float32, zero_point: int
     return inverse_root
 
 
+def int16_function(
+    codes: Array, function: Function, input_scale: float, output_scale: float
+) -> Int16Array:
+    """`function` of 16-bit `codes` as TFLite interpolates it, in codes of the output.
+
+    TFLite's slopes and corrections are 16-bit integers. They wrap if the function rises by more
+    within one step. Codes in such a step get the true result.
+    """
+    points, corrections = _points(function, input_scale, output_scale, 0, np.float32)
+    table = saturate(points, np.int16)
+    made = interpolated(codes, table)
+    slopes, exceeds = np.diff(table.astype(np.int32)), ~(np.abs(corrections) <= _INT16_RANGE[1])
+    wraps = (slopes != slopes.astype(np.int16)) | exceeds | np.append(exceeds[1:], False)
+    if not wraps.any():
+        return made
+    with np.errstate(over="ignore"):
+        reals = function(codes.astype(np.float32) * np.float32(input_scale))
+        true = np.clip(reals.astype(np.float64) / float(np.float32(output_scale)), *_INT16_RANGE)
+    return np.where(wraps[_steps(codes)], round_half_away(true).astype(np.int16), made)
+
+
 def int16_table(
+    function: Function, input_scale: float, output_scale: float, input_zero_point: int
+) -> Int16Array:
+    """513 points of `function` over the int16 codes, in float64, which SOFTMAX computes with."""
+    points, _ = _points(function, input_scale, output_scale, input_zero_point, np.float64)
+    return saturate(points, np.int16)
+
+
+def _points(
     function: Function,
     input_scale: float,
     output_scale: float,
-    input_zero_point: int = 0,
-    dtype: type[np.floating[Any]] = np.float32,
-) -> Int16Array:
-    """513 points of `function` over the int16 codes; each is moved by half of what a straight
-    line errs in the middle of the step after it. `dtype` is of the arithmetic: float64 for SOFTMAX,
-    else float32."""
+    input_zero_point: int,
+    dtype: type[np.floating[Any]],
+) -> tuple[Array, Array]:
+    """513 points of `function` over the int16 codes, computed in `dtype`, and the corrections in
+    them: each of the first 512 is moved by half of what a straight line errs in the middle of the
+    step after it. What is not a number is the highest code."""
     low, high = (dtype(input_scale) * dtype(code - input_zero_point) for code in (-32768, 32767))
     output_span = dtype(output_scale) * dtype(32767) - dtype(output_scale) * dtype(-32768)
     to_code = dtype(65536) / output_span
@@ -88,14 +118,20 @@ def int16_table(
     points = round_half_away(values[:-1])
     with np.errstate(invalid="ignore"):
         chords = round_half_away((values[1:] + points) / dtype(2))
-        points = points - round_half_away((chords - middles) / dtype(2))
-    return saturate(np.nan_to_num(np.concatenate([points, last]), nan=32767.0), np.int16)
+        corrections = round_half_away((chords - middles) / dtype(2))
+        points = points - corrections
+    return np.nan_to_num(np.concatenate([points, last]), nan=_INT16_RANGE[1]), corrections
 
 
 def interpolated(codes: Array, table: Int16Array) -> Int16Array:
     """int16 `codes` through a table of 513 points: 9 bits index it, 7 interpolate."""
-    index = 256 + (codes.astype(np.int32) >> 7)
+    index = _steps(codes)
     points = table.astype(np.int32)
     slope = points[index + 1] - points[index]
     delta = (slope * (codes.astype(np.int32) & 127) + 64) >> 7
     return np.asarray(points[index] + delta).astype(np.int16)
+
+
+def _steps(codes: Array) -> Array:
+    """The step of a table of 513 points that each of the int16 `codes` is in."""
+    return np.asarray(256 + (codes.astype(np.int32) >> 7))

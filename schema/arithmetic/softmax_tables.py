@@ -39,14 +39,14 @@ def power_multiplier(scale: float) -> float:
 @kept_table
 def powers() -> Int16Array:
     """e**x as Q0.15 for 65536 numbers x from -10 to 0."""
-    table = int16_table(np.exp, _POWER_STEP, _UNIT, 32767, np.float64)
+    table = int16_table(np.exp, _POWER_STEP, _UNIT, 32767)
     return interpolated(np.arange(-32768, 32768, dtype=np.int16), table)
 
 
 @kept_table
 def softmax_reciprocals() -> Int16Array:
     """1 / (1 + i / 65535) as Q0.15 for i from 0 to 65535."""
-    table = int16_table(_one_over_one_plus, 1.0 / 65535, _UNIT, -32768, np.float64)
+    table = int16_table(_one_over_one_plus, 1.0 / 65535, _UNIT, -32768)
     return interpolated(np.arange(-32768, 32768, dtype=np.int16), table)
 
 

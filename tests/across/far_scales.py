@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from tflite_ort.schema.values.semantics import quantized_range
 UINT8, INT8, INT16 = TensorType.UINT8, TensorType.INT8, TensorType.INT16
 BYTES, SIGNED, CODES = (UINT8, INT8), (INT8, INT16), (UINT8, INT8, INT16)
 SCALES = (1e-30, 1e-12, 1e-6, 2.0**-7, 0.037, 1.0, 1e3, 1e6, 1e12, 1e30)
+_A = schema.ActivationFunctionType
 # In the middle, and at both ends of the type; TFLite takes none for 16 bits.
 ZERO_POINTS = {UINT8: (120, 0, 255), INT8: (-5, -128, 127), INT16: (0,)}
 
@@ -91,8 +94,34 @@ def _softmax(x: Array) -> Array:
 
 
 def _normalised(x: Array) -> Array:
-    steps = x / np.abs(x).max(-1, keepdims=True)
-    return np.asarray(steps / np.sqrt((steps**2).sum(-1, keepdims=True)))
+    steps = x / np.maximum(np.abs(x).max(-1, keepdims=True), 1e-35)
+    return np.asarray(steps / np.maximum(np.sqrt((steps**2).sum(-1, keepdims=True)), 1e-6))
+
+
+def _limited(true: Callable[..., Array], low: float, high: float) -> Callable[..., Array]:
+    """A function with a fused activation."""
+    return lambda *reals: np.clip(true(*reals), low, high)
+
+
+def _leaky(slope: float) -> Callable[[Array], Array]:
+    return lambda x: np.where(x < 0, np.float64(np.float32(slope)) * x, x)
+
+
+def _gelu(x: Array) -> Array:
+    return np.asarray(x / 2 * np.vectorize(math.erfc)(-x / math.sqrt(2)))
+
+
+def _gelu_by_tanh(x: Array) -> Array:
+    return np.asarray(x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
+
+
+def _doubled(x: Array) -> Array:
+    """An image of twice the height and width; new pixels are means of their neighbours."""
+    for axis in (1, 2):
+        after = np.concatenate([np.delete(x, 0, axis), np.take(x, [-1], axis)], axis)
+        shape = [size * (1 + (n == axis)) for n, size in enumerate(x.shape)]
+        x = np.stack([x, (x + after) / 2], axis + 1).reshape(shape)
+    return x
 
 
 def _windows(x: Array) -> Array:
@@ -122,6 +151,11 @@ IMAGE, WIDER = (1, 16, 16, 2), (1, 16, 16, 4)
 POOLED = {"shape": IMAGE, "made": (1, 8, 8, 2), "alike": True}
 ROWS = {"shape": (64, 8), "units": SHARES}
 ALONG = T.constant(np.array([1], np.int32))
+UP = {"constants": [T.constant(np.array([32, 32], np.int32))], "made": (1, 32, 32, 2)}
+UP |= {"shape": IMAGE, "alike": True}
+ROWS_AND_COLUMNS = T.constant(np.array([1, 2], np.int32))
+SUMMED_MAPS = {"constants": [ROWS_AND_COLUMNS], "shape": IMAGE, "made": (1, 2)}
+NORMALISED = {"shape": (64, 8), "units": SIGNED_SHARES}
 SUMMED = {"constants": [ALONG], "shape": (64, 8), "made": (64,)}
 REDUCED = schema.ReducerOptions()
 SAME = {"padding": schema.Padding.SAME, "stride_w": 1, "stride_h": 1}
@@ -135,7 +169,12 @@ ONE_OPERAND = [
     F(Op.RELU6, CODES, lambda x: np.clip(x, 0, 6)),
     F(Op.RELU_N1_TO_1, BYTES, lambda x: np.clip(x, -1, 1)),
     F(Op.RELU_0_TO_1, BYTES, lambda x: np.clip(x, 0, 1)),
-    F(Op.LEAKY_RELU, CODES, lambda x: np.where(x < 0, x / 8, x), schema.LeakyReluOptions(0.125)),
+    *(
+        F(Op.LEAKY_RELU, CODES, _leaky(slope), schema.LeakyReluOptions(slope))
+        for slope in (0.125, 0.0, 1.0, -1.0, 1e-5, 300.0)
+    ),
+    F(Op.GELU, BYTES, _gelu, schema.GeluOptions(approximate=False)),
+    F(Op.GELU, BYTES, _gelu_by_tanh, schema.GeluOptions(approximate=True)),
     F(Op.ELU, (INT8,), lambda x: np.where(x < 0, np.expm1(np.minimum(x, 0)), x)),
     F(Op.HARD_SWISH, BYTES, lambda x: x * np.clip(x + 3, 0, 6) / 6, quanta=2.0),
     F(Op.LOGISTIC, CODES, lambda x: 1 / (1 + np.exp(-x)), units=SHARES, quanta=2.0),
@@ -146,14 +185,19 @@ ONE_OPERAND = [
     F(Op.SQRT, SIGNED, np.sqrt, positive=True),
     F(Op.QUANTIZE, CODES, lambda x: x),
     F(Op.DEQUANTIZE, CODES, lambda x: x, made_type=TensorType.FLOAT32),
+    F(Op.L2_NORMALIZATION, BYTES, _normalised, schema.L2NormOptions(), **NORMALISED),
+    F(Op.RESIZE_BILINEAR, CODES, _doubled, schema.ResizeBilinearOptions(), **UP),
     F(Op.SOFTMAX, CODES, _softmax, schema.SoftmaxOptions(1.0), quanta=16.0, **ROWS),
     F(Op.LOG_SOFTMAX, BYTES, lambda x: np.log(_softmax(x)), shape=(64, 8), units=LOGARITHMS),
     F(Op.MEAN, CODES, lambda x: x.mean(1), REDUCED, **SUMMED),
     F(Op.SUM, CODES, lambda x: x.sum(1), REDUCED, **SUMMED),
+    F(Op.MEAN, CODES, lambda x: x.mean((1, 2)), REDUCED, **SUMMED_MAPS),
+    F(Op.SUM, CODES, lambda x: x.sum((1, 2)), REDUCED, **SUMMED_MAPS),
     F(Op.REDUCE_MAX, CODES, lambda x: x.max(1), REDUCED, alike=True, **SUMMED),
     F(Op.AVERAGE_POOL_2D, CODES, lambda x: _windows(x).mean((2, 4)), POOL, **POOLED),
     F(Op.MAX_POOL_2D, CODES, lambda x: _windows(x).max((2, 4)), POOL, **POOLED),
 ]
+LIMITS = {_A.RELU: (0, np.inf), _A.RELU6: (0, 6), _A.RELU_N1_TO_1: (-1, 1)}
 # Operands are rounded first, to units of up to a quantum of the result.
 ROUNDED_TWICE = {"quanta": 2.0}
 SQUARES = {"shape": (16, 16), "quanta": 1.6}
@@ -163,6 +207,16 @@ TWO_OPERANDS = [
     F(Op.MUL, CODES, np.multiply, schema.MulOptions(), 2),
     F(Op.DIV, BYTES, np.divide, schema.DivOptions(), 2),
     F(Op.SQUARED_DIFFERENCE, (INT8,), lambda x, y: (x - y) ** 2, None, 2, quanta=4.0),
+    *(
+        F(op, types, _limited(true, *bounds), options(fused_activation_function=kind), 2, **quanta)
+        for op, types, true, options, quanta in (
+            (Op.ADD, BYTES, np.add, schema.AddOptions, ROUNDED_TWICE),
+            (Op.SUB, BYTES, np.subtract, schema.SubOptions, ROUNDED_TWICE),
+            (Op.MUL, CODES, np.multiply, schema.MulOptions, {}),
+            (Op.DIV, BYTES, np.divide, schema.DivOptions, {}),
+        )
+        for kind, bounds in LIMITS.items()
+    ),
     F(Op.MAXIMUM, CODES, np.maximum, None, 2, alike=True),
     F(Op.LESS, BYTES, _compared(np.less), None, 2, **TRUTHS),
     F(Op.GREATER_EQUAL, BYTES, _compared(np.greater_equal), None, 2, **TRUTHS),
@@ -206,7 +260,26 @@ LAYERS = [
         quanta=1.6,
     ),
 ]
-FUNCTIONS = [*ONE_OPERAND, *TWO_OPERANDS, *LAYERS]
+LIMITED_LAYERS = [
+    replace(
+        layer,
+        true=_limited(layer.true, 0, 6),
+        options=replace(layer.options, fused_activation_function=_A.RELU6),
+    )
+    for layer in LAYERS
+]
+FUNCTIONS = [*ONE_OPERAND, *TWO_OPERANDS, *LAYERS, *LIMITED_LAYERS]
+
+
+def named(functions: Sequence[Function]) -> list[str]:
+    """A name for each: its operator's, and a number where the operator has several."""
+    seen = Counter[Op]()
+    names = []
+    for function in functions:
+        seen[function.op] += 1
+        several = seen[function.op] > 1
+        names.append(f"{function.op.name}-{seen[function.op]}" if several else function.op.name)
+    return names
 
 
 def count_of_scales(function: Function) -> int:

@@ -51,6 +51,27 @@ ROWS: dict[str, tuple[Op, Shape, list[Any], Shape, Any]] = {
     "broadcast": (Op.BROADCAST_TO, (3, 1), [[2, 3, 4]], (2, 3, 4), None),
     "reflect": (Op.MIRROR_PAD, (3, 4), [[[1, 1], [2, 0]]], (5, 6), REFLECT),
     "symmetric": (Op.MIRROR_PAD, (3, 4), [[[1, 1], [2, 0]]], (5, 6), SYMMETRIC),
+    "space to batch": (
+        Op.SPACE_TO_BATCH_ND,
+        (1, 4, 5, 3),
+        [[2, 3], [[0, 0], [0, 1]]],
+        (6, 2, 2, 3),
+        None,
+    ),
+    "space to batch of three axes": (
+        Op.SPACE_TO_BATCH_ND,
+        (2, 4, 3),
+        [[2], [[1, 1]]],
+        (4, 3, 3),
+        None,
+    ),
+    "batch to space": (
+        Op.BATCH_TO_SPACE_ND,
+        (6, 2, 2, 3),
+        [[2, 3], [[0, 0], [0, 1]]],
+        (1, 4, 5, 3),
+        None,
+    ),
 }
 VERSIONS = {Op.BROADCAST_TO: 2}
 
@@ -70,7 +91,7 @@ def assert_moved(model: bytes, feeds: list[Any]) -> None:
         (got,), places = ours(model, feeds, providers)
         assert places == {place}
         np.testing.assert_array_equal(got, want)
-    pairs = [np.stack([x.real, x.imag], axis=-1) for x in feeds]
+    pairs = [np.stack([x.real, x.imag], axis=-1) if np.iscomplexobj(x) else x for x in feeds]
     np.testing.assert_array_equal(exported(model, pairs)[0], np.stack([want.real, want.imag], -1))
 
 
@@ -104,3 +125,23 @@ def test_computed_lists_are_left_to_numpy(op: Op) -> None:
     (got,), places = ours(model, feeds)
     assert places == {"numpy"}
     np.testing.assert_array_equal(got, litert(model, feeds)[0])
+
+
+@pytest.mark.parametrize(
+    ("op", "condition", "x", "y"),
+    [
+        (Op.SELECT, (2, 3), (2, 3), (2, 3)),
+        (Op.SELECT, (2,), (2, 3), (2, 3)),
+        (Op.SELECT, (), (2, 3), (2, 3)),
+        (Op.SELECT_V2, (2, 1), (3,), (2, 3)),
+        (Op.SELECT_V2, (2, 3), (), (1,)),
+        (Op.SELECT_V2, (), (4, 1), (3,)),
+    ],
+)
+def test_selection(op: Op, condition: Shape, x: Shape, y: Shape) -> None:
+    inputs = [T(condition, TensorType.BOOL), complexes(*x), complexes(*y)]
+    result = np.broadcast_shapes(x if len(condition) < 2 else condition, x, y)
+    model = one_op_model(op, inputs, [complexes(*result)])
+    for seed in range(2):
+        chosen = np.random.default_rng(seed).random(condition) < 0.5
+        assert_moved(model, [np.asarray(chosen), numbers(x, 1), numbers(y, 2)])

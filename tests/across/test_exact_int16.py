@@ -160,3 +160,17 @@ def test_scales_beyond_what_floats_hold_are_near() -> None:
     codes = np.array([20000, 3, -3, 0], np.int16)
     (got,), _ = ours(model, [codes, np.abs(codes)])
     assert got.tolist() == [32767, 32767, -32768, 0]
+
+
+def test_sums_of_nothing_in_large_units_are_nothing() -> None:
+    """A product and its bias cancel; in floats their last bits would be codes of the result."""
+    scales, counts = (38.6798, 2321.1487, 0.0019369617), np.array([-32767 * 3, -77 * 32767])
+    weights = T.constant(np.array([[[[3, 77]]]], np.int8), scale=scales[1])
+    bias = T.constant(counts.astype(np.int64), scale=scales[0] * scales[1])
+    image, made = T((1, 1, 3, 2), INT16, scales[0]), T((1, 1, 3, 2), INT16, scales[2])
+    options = DepthwiseConv2DOptions(Padding.VALID, 1, 1, 1)
+    model = one_op_model(Op.DEPTHWISE_CONV_2D, [image, weights, bias], [made], options, 5)
+    codes = np.full(image.shape, 32767, np.int16)
+    for providers in (None, []):
+        (got,), _ = ours(model, [codes], providers)
+        assert not got.any()

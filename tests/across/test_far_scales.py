@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from tests.across.far_scales import FUNCTIONS, INT16, LAYERS, Drawn, Function, drawn
+from tests.across.far_scales import FUNCTIONS, INT16, LAYERS, Drawn, drawn, named
 from tests.one_op import Array, ours
 from tests.ops.operands import exported
 from tflite_ort import BridgeError
@@ -19,7 +19,11 @@ from tflite_ort.schema import Op, TensorType
 
 pytestmark = pytest.mark.usefixtures("unmeasured")
 
-CASES = [(function, type) for function in FUNCTIONS for type in function.types]
+CASES = {
+    f"{name}-{type.name}": (function, type)
+    for name, function in zip(named(FUNCTIONS), FUNCTIONS, strict=True)
+    for type in function.types
+}
 # Whose results wrap at 32 bits in TFLite, and in the numpy kernels.
 WRAPPING = {(function.op, INT16) for function in LAYERS} | {(Op.BATCH_MATMUL, INT16)}
 # Which an export computes in float32: ratios above 1 make quanta of its last bits.
@@ -27,11 +31,10 @@ IN_FLOATS = WRAPPING | {(Op.TRANSPOSE_CONV, TensorType.INT8)}
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    ("function", "type"), CASES, ids=[f"{function.op.name}-{type.name}" for function, type in CASES]
-)
-def test_far_scales(function: Function, type: TensorType, request: pytest.FixtureRequest) -> None:
-    rng = np.random.default_rng(crc32(f"{function.op.name} {type.name}".encode()))
+@pytest.mark.parametrize("name", CASES)
+def test_far_scales(name: str, request: pytest.FixtureRequest) -> None:
+    function, type = CASES[name]
+    rng = np.random.default_rng(crc32(name.encode()))
     for _ in range(300 if request.config.getoption("--thorough") else 6):
         with np.errstate(all="ignore"):
             case = drawn(function, type, rng)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.one_op import T, one_op_model
 from tflite_ort import BridgeError, Interpreter
-from tflite_ort.schema import LeakyReluOptions, Op, SoftmaxOptions, TensorType
+from tflite_ort.schema import GeluOptions, LeakyReluOptions, Op, SoftmaxOptions, TensorType
 from tflite_ort.schema.arithmetic.fixed_point import (
     multiply_by_quantized_multiplier,
     quantize_multiplier,
@@ -75,15 +75,37 @@ def test_a_sharp_softmax_of_16_bits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("type", "zero_point"), [(INT8, -128), (TensorType.UINT8, 0), (TensorType.UINT8, 2)]
+    ("type", "zero_point"),
+    [(INT8, -128), (TensorType.UINT8, 0), (TensorType.UINT8, 2), (TensorType.INT16, 0)],
 )
-def test_a_softmax_of_bytes_with_a_beta_below_0_is_refused(
+def test_a_softmax_of_codes_with_a_beta_below_0_is_refused(
     type: TensorType, zero_point: int
 ) -> None:
-    x, y = T((2, 3), type, scale=0.1), T((2, 3), type, scale=2.0**-8, zero_point=zero_point)
+    unit = 2.0**-15 if type is TensorType.INT16 else 2.0**-8
+    x, y = T((2, 3), type, scale=0.1), T((2, 3), type, scale=unit, zero_point=zero_point)
     model = one_op_model(Op.SOFTMAX, [x], [y], SoftmaxOptions(beta=-1.0))
     for providers in BOTH:
         interpreter = Interpreter(model_content=model, providers=providers)
         with pytest.raises(BridgeError, match="beta"):
             interpreter.allocate_tensors()
             interpreter.invoke()
+
+
+@pytest.mark.parametrize(
+    ("op", "options", "true"),
+    [(Op.GELU, GeluOptions(), lambda x: np.maximum(x, 0)), (Op.EXP, None, np.exp)],
+    ids=["GELU", "EXP"],
+)
+@pytest.mark.parametrize(("scale", "unit"), [(1e3, 2.0), (1e6, 1e-6), (1e12, 1e9)])
+def test_a_function_of_16_bits_that_rises_by_all_codes_within_a_step(
+    op: Op, options: Any, true: Any, scale: float, unit: float
+) -> None:
+    """TFLite interpolates between every 128th code, with slopes and corrections of 16 bits, which
+    wrap here. GELU of such numbers is their positive part; a step in which nothing wraps is as
+    coarse as LiteRT's."""
+    x, y = (T((2**16,), TensorType.INT16, scale=each) for each in (scale, unit))
+    codes = np.arange(-(2**15), 2**15).astype(np.int16)
+    with np.errstate(over="ignore"):
+        want = np.clip(true(codes * np.float64(scale)) / unit, -(2**15), 2**15 - 1)
+    for got in results(one_op_model(op, [x], [y], options), codes):
+        assert np.abs(got - want).max() < 128
