@@ -55,10 +55,11 @@ from tflite_ort.schema import ExportError, Model, write_model
 from tflite_ort.verification.extraction import extract as extracted
 from tflite_ort.verification.extraction import one_operator
 from tflite_ort.verification.html import environment, to_html
+from tflite_ort.verification.litert import litert_installed
 from tflite_ort.verification.overlay import node_names, write_overlays
 from tflite_ort.verification.reading import as_verified
 from tflite_ort.verification.report import Report
-from tflite_ort.verification.results import RuntimeResult
+from tflite_ort.verification.results import OperatorResult, RuntimeResult
 from tflite_ort.verification.runtimes import Settings
 from tflite_ort.verification.samples import Random
 from tflite_ort.verification.verifying import NAMES
@@ -72,6 +73,10 @@ else:
 
 Array = npt.NDArray[Any]
 
+_WITHOUT_LITERT = (
+    "LiteRT is not installed. After pip install ai-edge-litert, verify compares with LiteRT "
+    "itself, and knows how far LiteRT's own kernels differ from each other."
+)
 _IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp"})
 _WORST = 5
 _PROFILED = 20
@@ -318,6 +323,8 @@ def _print(report: Report) -> None:
     say(f"{report.model}: {report.inputs}, beside {report.reference}")
     for result in report.runtimes:
         _print_runtime(result)
+    if report.exit_code and not litert_installed():
+        say(f"\n{_WITHOUT_LITERT}")
     if not report.complete:
         done = "this is what was done so far" if report.runtimes else "nothing was compared yet"
         say(f"interrupted: {done}")
@@ -368,17 +375,16 @@ def _print_operators(result: RuntimeResult) -> None:
     off = [each for each in result.operators if each.within is False]
     if not off:
         return
-    table = new_table("operator off by itself", "version", "alone", "in the network", "known")
+    table = new_table("operator off by itself", "version", "alone", "in the network")
     for each in off[:_WORST]:
         alone, network = (
             "" if found is None else found.words for found in (each.isolated, each.accumulated)
         )
-        table.add_row(
-            each.label, str(each.version), alone or each.not_isolated, network, each.known
-        )
+        table.add_row(each.label, str(each.version), alone or each.not_isolated, network)
     new_console().print(table)
     if len(off) > _WORST:
         say(f"and {len(off) - _WORST} more")
+    _print_known(off[:_WORST])
     named = off[0]
     say(f"{named.label}: {', '.join(f'{k}={v}' for k, v in named.options.items())}")
     for tensor in result.tensors:
@@ -386,6 +392,16 @@ def _print_operators(result: RuntimeResult) -> None:
             role = "output" if tensor.index in named.outputs else "input"
             scale = f"{tensor.scales[0]:.6g}" if len(tensor.scales) == 1 else "per channel"
             say(f"  {role} {tensor.name}: {tensor.type} {list(tensor.shape)}, scale {scale}")
+
+
+def _print_known(operators: Sequence[OperatorResult]) -> None:
+    """What is known to differ in these operators: each sentence once."""
+    labels: dict[str, list[str]] = {}
+    for each in operators:
+        labels.setdefault(each.known, []).append(each.label)
+    for known, named in labels.items():
+        if known:
+            say(f"known of {', '.join(named)}: {known}")
 
 
 def _extract(model: Model, report: Report, out: Path) -> None:

@@ -26,7 +26,7 @@ _HYBRID = (
 )
 _LAYER = (
     "8-bit layers add in int32; on x86 without VNNI ONNX Runtime saturates the 16-bit sums of "
-    "uint8 activations with int8 weights."
+    "uint8 activations with int8 weights, unless the session entry session.x64quantprecision is 1."
 )
 _FLOAT_LAYER = "ONNX Runtime adds up in another order: the last bits of floats differ."
 _INT16 = (

@@ -21,6 +21,13 @@ OFF = 4
 class Report(Results):
     """A model, and how far runtimes are from a reference; the fields are those of `Results`."""
 
+    def __str__(self) -> str:
+        """The verdict on each runtime in a line, and why."""
+        lines = [f"{self.model}: {self.inputs}, beside {self.reference}"]
+        lines += (f"{name} left out: {reason}" for name, reason in self.skipped.items())
+        lines += (f"{each.runtime}: {each.verdict}. {each.reason}" for each in self.runtimes)
+        return "\n".join(lines)
+
     @property
     def exit_code(self) -> int:
         """0, or 4 where a runtime is off."""

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.made_bundles import adding, task
-from tests.models import model_path
+from tests.models import model_path, newer_model_path
 from tests.verification.faults import operators, plant
 from tflite_ort import Interpreter, export_onnx, verify
 from tflite_ort.command.cli import app
@@ -72,6 +72,7 @@ def test_hybrid_layers_are_named_with_what_is_known_of_them() -> None:
     named = report.runtimes[0].named
     assert report.exit_code == 4 and named is not None
     assert named.name == "FULLY_CONNECTED" and "hybrid" in named.known
+    assert str(report).splitlines()[1:] == [f"interpreter: off. {report.runtimes[0].reason}"]
 
 
 def test_the_kernels_equal_litert_s_reference_kernels() -> None:
@@ -211,6 +212,24 @@ def test_the_command_names_extracts_and_shows_the_difference_again(tmp_path: Pat
     assert json.loads(told.read_text())["runtimes"][0]["first"] is not None
     again = ["verify", str(out), *arguments[:4], "--input", str(out.with_suffix(".npz"))]
     assert CliRunner().invoke(app, again).exit_code == 4
+
+
+def test_the_command_says_once_what_is_known_of_several_operators() -> None:
+    model = str(newer_model_path("vit_dyn8.tflite"))
+    given = ["verify", model, "--runtime", "interpreter", "--reference", "kernels"]
+    said = CliRunner().invoke(app, [*given, "--samples", "1"]).output
+    assert said.count("known of CONV_2D_0, FULLY_CONNECTED_") == 1
+    assert said.count("TFLite rounds each row of activations") == 1
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_command_says_what_litert_would_add(
+    installed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tflite_ort.command.verify.litert_installed", lambda: installed)
+    given = ["verify", str(model_path(HYBRID)), "--runtime", "interpreter", "--tolerance", "1e-4"]
+    said = CliRunner().invoke(app, [*given, "--reference", "kernels", "--samples", "1"]).output
+    assert ("pip install ai-edge-litert" in said) is not installed
 
 
 def test_a_damaged_name_in_an_onnx_file_is_told_escaped(
