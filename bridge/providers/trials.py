@@ -159,7 +159,9 @@ def multiplies_in_pairs() -> bool:
 
 def _largest_weights() -> Iterator[npt.NDArray[np.int8]]:
     """Weights [out, in / groups, kh, kw] of dense layers and of a depthwise one."""
-    pairs = np.tile(np.resize(_PAIRS, (_CHANNELS, 2)), (1, _CHANNELS // 2))
+    pairs = np.resize(_PAIRS, (_CHANNELS, 2))
+    # Each pair, then itself in the other order: no sum of two others would fit.
+    pairs = np.tile(np.hstack([pairs, pairs[:, ::-1]]), (1, _CHANNELS // 4))
     for channels, kernel in ((_CHANNELS, 3), (_CHANNELS - 4, 3), (_CHANNELS - 4, _SIDE)):
         yield np.tile(pairs[:channels, :, None, None], (1, 1, kernel, kernel))
     depthwise = np.empty((_CHANNELS, 1, 3, 3), np.int8)
