@@ -187,7 +187,7 @@ class Saturating:
 
 
 def test_a_kernel_that_loses_one_unit_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trials, "model_session", lambda *_, **__: Saturating(-1))
+    monkeypatch.setattr(trials, "graph_session", lambda *_, **__: Saturating(-1))
     trials.exact_runs.cache_clear()
     try:
         assert not trials.exact_runs()
