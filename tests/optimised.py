@@ -12,8 +12,8 @@ import onnx
 import onnxruntime
 
 from tflite_ort import Interpreter
+from tflite_ort.providers import trials
 from tflite_ort.providers.settings import Settings
-from tflite_ort.providers.trials import exact_weight_type
 
 
 def optimised_nodes(model: bytes | Path, **arguments: Any) -> Counter[str]:
@@ -22,10 +22,17 @@ def optimised_nodes(model: bytes | Path, **arguments: Any) -> Counter[str]:
     return Counter(node.op_type for graph in graphs for node in graph.graph.node)
 
 
+def try_processor() -> None:
+    """What is tried once a process, in sessions of its own."""
+    trials.exact_weight_type()
+    trials.exact_runs()
+    trials.multiplies_in_pairs()
+
+
 def optimised_graphs(model: bytes | Path, **arguments: Any) -> list[onnx.ModelProto]:
     """The graphs that ONNX Runtime runs at an invoke."""
     content = model.read_bytes() if isinstance(model, Path) else model
-    exact_weight_type()  # tried once a process, in a session of its own
+    try_processor()
     plain = onnxruntime.SessionOptions
     with TemporaryDirectory() as folder:
 

@@ -83,9 +83,11 @@ def read_operand(
 
 def _read_row(g: Graph, tensor: TensorView, other: TensorView, domain: Domain) -> ir.Value:
     """An operand of rows; a constant row is repeated for each of them if it is short."""
-    rows = row_shape(other)
     data = tensor.data
-    if data is None or data.size != rows[1] or not 1 < rows[1] <= _SHORT or rows[0] < 2:
+    if data is None or not other.rank:
+        return g.read(tensor, layout=Layout.ROWS, domain=domain)
+    rows = row_shape(other)
+    if data.size != rows[1] or not 1 < rows[1] <= _SHORT or rows[0] < 2:
         return g.read(tensor, layout=Layout.ROWS, domain=domain)
     if prod(rows) > _MOST_OF_ROWS or not _is_apart(g, tensor, other):
         return g.read(tensor, layout=Layout.ROWS, domain=domain)

@@ -9,7 +9,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from tests.one_op import T, assert_close, one_op_model, ours
+from tests.one_op import Node, T, assert_close, graph_model, one_op_model, ours
 from tests.optimised import optimised_graphs
 from tests.oracle import litert
 from tflite_ort import export_onnx
@@ -17,6 +17,7 @@ from tflite_ort.opmap.idioms import long_runs
 from tflite_ort.schema import (
     AddOptions,
     DivOptions,
+    FullyConnectedOptions,
     MaximumMinimumOptions,
     MulOptions,
     Op,
@@ -107,6 +108,31 @@ def test_selection(type: TensorType, constant: int, shape: Shape) -> None:
     check_repeated(
         one_op_model(Op.SELECT_V2, operands, [values]), feeds, repeated=len(shape) in (1, 2)
     )
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 1, 3), (1,), ()])
+@pytest.mark.parametrize("first", [False, True])
+def test_rows_behind_a_function_of_a_layer(shape: Shape, first: bool) -> None:
+    """A short row is repeated for all rows; a single number is not."""
+    rng = np.random.default_rng(0)
+    tensors = {
+        **{name: T((2, 100, 3)) for name in ("x", "layer", "tanh", "y")},
+        "weights": T.constant(rng.normal(size=(3, 3)).astype(np.float32)),
+        "row": T.constant(rng.normal(size=shape).astype(np.float32)),
+    }
+    operands = ["row", "tanh"] if first else ["tanh", "row"]
+    layer = FullyConnectedOptions(keep_num_dims=True)
+    nodes = [
+        Node(Op.FULLY_CONNECTED, ["x", "weights", None], ["layer"], layer),
+        Node(Op.TANH, ["layer"], ["tanh"]),
+        Node(Op.MUL, operands, ["y"], MulOptions()),
+    ]
+    model = graph_model(tensors, nodes, ["y"])
+    (graph,) = optimised_graphs(model)
+    sizes = [np.prod(each.dims) for each in graph.graph.initializer]
+    assert (600 in sizes) == (shape[-1:] == (3,)), sizes
+    feeds = [rng.normal(size=(2, 100, 3)).astype(np.float32)]
+    assert_close(ours(model, feeds)[0][0], litert(model, feeds)[0], 1e-5, 1e-6, "MUL")
 
 
 def check_repeated(model: bytes, feeds: list[Any], repeated: bool) -> None:
