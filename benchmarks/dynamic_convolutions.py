@@ -24,6 +24,7 @@ import numpy.typing as npt
 import onnxruntime
 
 from benchmarks.alternatives import Graph
+from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import Conv2DOptions, ModelBuilder, Op, QuantizationParameters, TensorType
 from tflite_ort.tuning.timing import Effort, shortest_turns
 
@@ -128,9 +129,11 @@ def _places(size: int, side: int) -> Array:
 
 def _product(g: Graph, codes: str, filter: Array, scale: str, zero: str) -> str:
     outputs = len(filter)
-    kernel = g.constant(filter.reshape(outputs, -1).T.copy())
+    matrix, middle = filter.reshape(outputs, -1).T.copy(), ""
+    if exact_weight_type() == "uint8":
+        matrix, middle = matrix.view(np.uint8) ^ np.uint8(128), g.constant(np.uint8(128))
     scales, bias = (g.constant(np.full(outputs, each, np.float32)) for each in (0.01, 1))
-    operands = codes, kernel, scale, scales, zero, "", bias
+    operands = codes, g.constant(matrix), scale, scales, zero, middle, bias
     return g.op("MatMulIntegerToFloat", *operands, domain="com.microsoft")
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from benchmarks.kept_caches import FEW, FOLDER, FREE, timed
 from benchmarks.transformers import drawn
 from tflite_ort import Interpreter, WellKnownOpResolver
 from tflite_ort.opmap.patterns.unread_rows import without_unread_rows
+from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import Op, OperatorView, read_model
 from tflite_ort.schema.values.inlining import flat
 from tflite_ort.specialize.specialization import specialize
@@ -75,13 +76,22 @@ class Copies:
         self.constants[name] = np.asarray(array)
         return name
 
-    def weights(self, depth: int, units: int) -> tuple[str, str]:
-        """New codes [depth, units] and a scale for each unit."""
+    def weights(self, depth: int, units: int) -> tuple[str, str, str]:
+        """New codes [depth, units] of the type that this CPU multiplies exactly, a scale for each
+        unit, and the zero point; no name for 0."""
         codes = self._rng.integers(-127, 128, (depth, units)).astype(np.int8)
-        return self.constant(codes), self.constant(np.full(units, 0.01, np.float32))
+        scale = self.constant(np.full(units, 0.01, np.float32))
+        if exact_weight_type() == "int8":
+            return self.constant(codes), scale, ""
+        moved = codes.view(np.uint8) ^ np.uint8(128)
+        return self.constant(moved), scale, self.constant(np.uint8(128))
 
     def time(self, rounds: int) -> float:
         """The microseconds of one copy."""
+        return timed({"run": self.run()}, rounds)["run"] / COPIES
+
+    def run(self) -> Callable[[], object]:
+        """A run of the graph."""
         graph = helper.make_graph(
             self.nodes,
             "copies",
@@ -99,8 +109,7 @@ class Copies:
             binding.bind_cpu_input(name, array)
         for name in self.outputs:
             binding.bind_output(name)
-        run = partial(session.run_with_iobinding, binding)
-        return timed({"run": run}, rounds)["run"] / COPIES
+        return partial(session.run_with_iobinding, binding)
 
     def _in(self) -> Sequence[tuple[str, Array]]:
         return list(self.inputs.items())
@@ -114,20 +123,32 @@ def gemm(g: Copies, rows: int, depth: int, units: int) -> str:
 
 def by_rows(g: Copies, rows: int, depth: int, units: int) -> str:
     """In 8 bits with a scale for each row."""
-    x, (codes, scale) = g.input(rows, depth), g.weights(depth, units)
+    rounded, steps = rounded_rows(g, rows, depth)
+    return weighted(g, rounded, steps, depth, units)
+
+
+def rounded_rows(g: Copies, rows: int, depth: int) -> tuple[str, str]:
+    """Codes of new rows, and their steps."""
+    x = g.input(rows, depth)
     largest = g.op("ReduceMax", g.op("Abs", x), g.constant(np.array([1])), keepdims=1)
     steps = g.op("Mul", largest, g.constant(np.float32(1 / 127)))
     zeros = g.constant(np.full((rows, 1), 128, np.uint8))
-    rounded = g.op("QuantizeLinear", x, steps, zeros, axis=1, block_size=depth)
+    return g.op("QuantizeLinear", x, steps, zeros, axis=1, block_size=depth), steps
+
+
+def weighted(g: Copies, rounded: str, steps: str, depth: int, units: int) -> str:
+    """The product of rounded rows and new weights."""
+    codes, scale, middle = g.weights(depth, units)
     one, zero = g.constant(np.float32(1)), g.constant(np.uint8(128))
-    y = g.op("MatMulIntegerToFloat", rounded, codes, one, scale, zero, domain=_MICROSOFT)
+    operands = rounded, codes, one, scale, zero, middle
+    y = g.op("MatMulIntegerToFloat", *operands, domain=_MICROSOFT)
     return g.op("Mul", y, steps)
 
 
 def by_tensor(g: Copies, rows: int, depth: int, units: int) -> str:
     """In 8 bits with one scale for all rows."""
-    x, (codes, scale) = g.input(rows, depth), g.weights(depth, units)
-    return g.op("DynamicQuantizeMatMul", x, codes, scale, domain=_MICROSOFT)
+    x, (codes, scale, middle) = g.input(rows, depth), g.weights(depth, units)
+    return g.op("DynamicQuantizeMatMul", x, codes, scale, middle, domain=_MICROSOFT)
 
 
 def matmul(g: Copies, left: tuple[int, ...], right: tuple[int, ...]) -> str:

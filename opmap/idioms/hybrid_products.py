@@ -121,7 +121,7 @@ def keeps_codes(
 ) -> bool:
     """Whether the product is computed with the codes of `matrix`, not with floats.
 
-    It is for rounded rows, and for a single row in digits where that is faster.
+    It is for rounded rows, and for a single row in digits, where that is faster.
 
     Args:
         rounding: of rows to 8 bits; None for none.
@@ -130,8 +130,9 @@ def keeps_codes(
     """
     if not keeps_exact_codes(g, matrix):
         return False
-    many = matrix.codes.size >= least_weights(g.target, repeated=repeated)
-    return rounding is not None or (single_row and many)
+    if rounding is not None:
+        return matrix.codes.size >= rounding_costs(g.target).rounded_weights
+    return single_row and matrix.codes.size >= least_weights(g.target, repeated=repeated)
 
 
 def least_weights(target: Target, *, repeated: bool) -> int:
@@ -177,13 +178,12 @@ def sum_of_products(
     """
     products, reals = list[ir.Value](), list[Term]()
     for x, matrix in terms:
-        if rounding is Rounding.XNNPACK and single_row and keeps_exact_codes(g, matrix):
-            products.append(_product_of_quantized_row(g, x, matrix))
-            continue
         if not keeps_codes(g, matrix, rounding, single_row=single_row):
             reals.append(
                 (x if rounding is None else rounded(g, x, rounding, [-1]).reals(g), matrix)
             )
+        elif rounding is Rounding.XNNPACK and single_row:
+            products.append(_product_of_quantized_row(g, x, matrix))
         else:
             products.append(_coded_product(g, x, rounding, matrix))
     if reals:

@@ -79,7 +79,7 @@ def has_no_negatives(value: ir.Value) -> bool:
 def is_rounded(g: Graph, matrix: WeightMatrix, rows: int, sharing: int = 1) -> bool:
     """Whether `rounded_product` is there for so many rows."""
     units, depth = matrix.codes.shape
-    enough = _is_enough(g.target, (rows, units, depth), sharing)
+    enough = is_enough(g.target, (rows, units, depth), sharing)
     return g.target.hybrid == "auto" and enough and keeps_exact_codes(g, matrix)
 
 
@@ -88,7 +88,7 @@ def rounds_runs(g: Graph) -> bool:
     return g.target.cpu_kernels and (g.target.weights == "int8" or g.target.exact_runs())
 
 
-def _is_enough(target: Target, sizes: tuple[int, int, int], sharing: int) -> bool:
+def is_enough(target: Target, sizes: tuple[int, int, int], sharing: int) -> bool:
     """Whether 8 bits are faster than floats, with the part of the nodes that round.
 
     Args:

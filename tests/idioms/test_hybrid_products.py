@@ -70,7 +70,7 @@ def test_digits_are_as_exact_as_floats(row: str) -> None:
 @pytest.mark.parametrize("rows", [1, 3])
 def test_products_of_codes_are_those_of_what_they_stand_for(rounding: Rounding, rows: int) -> None:
     rng = np.random.default_rng(1)
-    matrix = weights(rng, 24, 40)
+    matrix = weights(rng, 1640, 40)
     x = rng.normal(0, 2, (rows, 40)).astype(np.float32)
     x[0, :9] = np.arange(-4, 5)  # the largest is whole, so that some are halfway between codes
     by_codes, nodes = computed(CPU, x, matrix, rounding)

@@ -12,12 +12,19 @@ from tests.one_op import Case, T, assert_close, ours
 from tests.ops.operands import exported
 from tests.optimised import optimised_nodes
 from tests.oracle import litert
+from tflite_ort.opmap.idioms import rounding_costs
 from tflite_ort.schema import Conv2DOptions, Op, Padding
 from tflite_ort.schema.values.semantics import explicit_padding
 
 Array = npt.NDArray[Any]
 SEED = 13
 CODED = "MatMulIntegerToFloat", "MatMulInteger", "DynamicQuantizeMatMul"
+
+
+@pytest.fixture(autouse=True)
+def small_layers_are_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on processors with VNNI, whatever this one is."""
+    monkeypatch.setitem(rounding_costs.COSTS, "uint8", rounding_costs.COSTS["int8"])
 
 
 def convolution(

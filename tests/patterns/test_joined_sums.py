@@ -16,7 +16,7 @@ from tests.patterns.builder import Builder
 from tflite_ort.schema import ActivationFunctionType, FullyConnectedOptions, Op
 
 Array = npt.NDArray[Any]
-SEED, ROWS, WIDTH = 9, 96, 128
+SEED, ROWS, WIDTH = 9, 96, 256
 RELU = ActivationFunctionType.RELU
 
 

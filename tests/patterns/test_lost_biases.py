@@ -23,7 +23,7 @@ from tflite_ort.schema import (
 )
 
 Array = npt.NDArray[Any]
-SEED, TOKENS, HEADS, SIZE = 7, 96, 4, 32
+SEED, TOKENS, HEADS, SIZE = 7, 96, 4, 40
 WIDTH, SCALE = HEADS * SIZE, 3e-4
 
 
