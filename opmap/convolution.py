@@ -10,6 +10,7 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.choices import build_chosen
+from tflite_ort.opmap.idioms.cells_as_rows import product_of_cells
 from tflite_ort.opmap.idioms.column_groups import image_lowerings
 from tflite_ort.opmap.idioms.convolution_operands import (
     accumulator_bias,
@@ -86,6 +87,8 @@ def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
         return
     if in_rows:
         convolution_of_rows(op, g)
+        return
+    if product_of_cells(op, g):
         return
     op, edges = without_pad(convolution_of_wide(convolution_of_source(op, g), g), g)
     convolution(op, g, edges, partial(_conv_2d_operands, op, g))

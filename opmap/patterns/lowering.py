@@ -15,8 +15,9 @@ from tflite_ort.schema import Op, OperatorView, TensorView
 from tflite_ort.versioning.registry import Registry
 
 if TYPE_CHECKING:
-    from tflite_ort.opmap.patterns import unread_rows
+    from tflite_ort.opmap.patterns import reordered_weights, unread_rows
 else:
+    reordered_weights = late("tflite_ort.opmap.patterns.reordered_weights")
     unread_rows = late("tflite_ort.opmap.patterns.unread_rows")
 
 _SLICES = {Op.SLICE, Op.STRIDED_SLICE}
@@ -32,8 +33,11 @@ def lower(
     name: str = "main",
 ) -> Lowered:
     """Translate operators into one graph as `tflite_ort.opmap.graph.lowering.lower`, those that
-    match a pattern as one group. On the CPU, rows that nothing reads are not computed."""
+    match a pattern as one group. On the CPU, rows that nothing reads are not computed, and weights
+    are reordered for rows that would be moved."""
     further: dict[str, Any] = {"target": target, "name": name, "grouping": groups}
+    if target.block and {Op.TRANSPOSE, Op.FULLY_CONNECTED} <= {op.op for op in operators}:
+        operators = reordered_weights.with_reordered_weights(operators, registry)
     if target.cpu_kernels and any(op.op in _SLICES for op in operators):
         found = unread_rows.without_unread_rows(operators, outputs, registry)
         operators, further["cuts"] = found.operators, found.cuts

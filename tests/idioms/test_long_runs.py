@@ -12,6 +12,7 @@ import pytest
 from tests.one_op import Node, T, assert_close, graph_model, one_op_model, ours
 from tests.optimised import optimised_graphs
 from tests.oracle import litert
+from tests.patterns.builder import Builder
 from tflite_ort import export_onnx
 from tflite_ort.opmap.idioms import long_runs
 from tflite_ort.schema import (
@@ -157,3 +158,42 @@ def test_exports_hold_the_constant_once(op: Op, type: TensorType) -> None:
     feed = image.random(rng)
     (got,) = session.run(None, {session.get_inputs()[0].name: feed})
     assert_close(got, litert(model, [feed])[0], 1, 1e-6, op.name)
+
+
+def layers(shape: Shape, *ops: Op) -> bytes:
+    """A product of rows, an operator with a constant row for each of `ops`, another product."""
+    rng, b = np.random.default_rng(2), Builder()
+    name = b.input("x", *shape)
+    for op in (Op.FULLY_CONNECTED, *ops, Op.FULLY_CONNECTED):
+        if op is Op.FULLY_CONNECTED:
+            weights = b.constant(rng.integers(-3, 4, (shape[-1], shape[-1])))
+            options = FullyConnectedOptions(keep_num_dims=True)
+            name = b.op(op, [name, weights], shape, options)
+        elif op is Op.RELU:
+            name = b.op(op, [name], shape)
+        else:
+            name = b.op(op, [name, b.constant(rng.integers(1, 9, shape[-1]))], shape)
+    return graph_model(b.tensors, b.nodes, [name])
+
+
+LAYERS = {
+    "a product of rows": ((1, 70, 16), (Op.RELU, Op.MUL), 1),
+    "a sum of rows": ((1, 70, 16), (Op.RELU, Op.ADD), 1),
+    "both": ((2, 35, 16), (Op.RELU, Op.MUL, Op.ADD), 2),
+    "fused with a layer": ((1, 70, 16), (Op.ADD,), 0),
+    "as rows in the file": ((70, 16), (Op.RELU, Op.MUL), 1),
+    "one row": ((1, 1, 16), (Op.RELU, Op.MUL), 1),
+    "long rows": ((1, 70, 96), (Op.RELU, Op.MUL), 0),
+    "many rows": ((1, 1100, 16), (Op.RELU, Op.MUL), 0),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_rows_of_layers(name: str) -> None:
+    shape, ops, repeated = LAYERS[name]
+    model, count = layers(shape, *ops), int(np.prod(shape))
+    (graph,) = optimised_graphs(model)
+    sizes = [int(np.prod(each.dims)) for each in graph.graph.initializer]
+    assert sizes.count(count) == repeated, sizes
+    x = np.random.default_rng(0).integers(-5, 5, shape).astype(np.float32)
+    np.testing.assert_array_equal(ours(model, [x])[0][0], litert(model, [x])[0])
