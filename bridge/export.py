@@ -37,6 +37,7 @@ from tflite_ort.schema import (
     Model,
     ModelError,
     Specialized,
+    Untranslatable,
     read_model,
 )
 from tflite_ort.schema.file.check import check
@@ -244,7 +245,10 @@ def _lowered(
         values = first_values(graph, bound)
     name = given.model.subgraphs[0].name or "main"
     lower = partial(lower_with_state, graph, values, target=target, name=name, stateful=stateful)
-    lowered = lower(resolver.translators)
+    try:
+        lowered = lower(resolver.translators)
+    except Untranslatable as error:  # of an output
+        raise ExportError(f"an output cannot be exported: {error}") from error
     if domain and lowered.refusals:
         refused = [op for op in graph.operators if op.index in lowered.refusals and op.custom_code]
         custom = with_custom_nodes(resolver, {(op.name, op.version) for op in refused})

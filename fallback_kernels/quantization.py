@@ -29,6 +29,8 @@ View = OperatorView[Any]
 _T = TensorType
 _FLOATS = frozenset({_T.FLOAT32, _T.FLOAT64, _T.FLOAT16, _T.BFLOAT16})
 _SMALL = frozenset(PACKED_BITS)
+# No code of 16 bits less its zero point is as large.
+_BEYOND = np.float32(2.0**18)
 _REQUANTIZED = {
     _T.UINT8: (_T.UINT8, _T.INT8, _T.INT16),
     _T.INT8: (_T.UINT8, _T.INT8, _T.INT16),
@@ -64,7 +66,7 @@ def _quantized(op: View, x: npt.NDArray[np.float32]) -> Array:
         raise refusal(op)
     unit, zero = _along(quantization, x.ndim)
     with np.errstate(over="ignore"):
-        codes = round_half_away(x / unit)
+        codes = round_half_away(np.clip(x / unit, -_BEYOND, _BEYOND))
     low, high = quantized_range(op.output.type)
     # NaN has no code; TFLite's default kernels give the highest one.
     codes = np.where(np.isnan(codes), np.inf, codes.astype(np.float64))

@@ -33,6 +33,7 @@ Array = npt.NDArray[Any]
 View = OperatorView[Any]
 
 _T = TensorType
+_REAL = ir.DataType.FLOAT
 _CODES = frozenset({_T.UINT8, _T.INT8, _T.INT16})
 _FLOATS = frozenset({_T.FLOAT32, _T.FLOAT64, _T.FLOAT16, _T.BFLOAT16})
 _INTEGERS = frozenset(
@@ -46,6 +47,8 @@ _TO_FLOAT32 = frozenset({*PACKED_BITS, _T.COMPLEX64})
 _UNITS = (1.0, 1 - 2.0**-22, 1 - 2.0**-20, 1 - 2.0**-18)
 # Below this a 16-bit code less its zero point, rescaled, has 32 bits with some to spare.
 _FITS = 2.0**13
+# No code of 16 bits less its zero point is as large.
+_BEYOND = np.float32(2.0**18)
 # Times this every code but 0 is beyond 32 bits.
 _ALL_OUT = 2.0**32
 
@@ -70,7 +73,8 @@ def quantize(op: View, g: Graph) -> None:
     if not output.is_quantized or (input.type, output.type) == (_T.INT16, _T.UINT8):
         raise refusal(op)
     if output.quantization is not None and output.quantization.per_channel:
-        raise Untranslatable("codes of several scales are not made")
+        _quantize_along(op, g)
+        return
     layout = g.layout(input)
     if _carried_alike(input, output):
         codes = g.read(input, layout=layout, domain=Domain.STORED)
@@ -92,6 +96,38 @@ def quantize(op: View, g: Graph) -> None:
         return
     step = source.scale / unit
     g.write(output, g.read_steps(input, step, layout=layout), layout=layout)
+
+
+def _quantize_along(op: View, g: Graph) -> None:
+    """Codes of a scale for each place along an axis. TFLite rounds halves away from zero there,
+    QuantizeLinear to even. NaN becomes the highest code."""
+    input, output = op["input"], op.output
+    if input.type is not _T.FLOAT32:
+        raise refusal(op)
+    unit, zero = _along(output)
+    x = g.read(input)
+    quotient = g.op("Div", x, g.constant(unit))
+    magnitude = g.op("Abs", quotient)
+    whole = g.op("Floor", magnitude)
+    twice = g.op("Mul", g.op("Sub", magnitude, whole), g.constant(2, np.float32))
+    rounded = g.op("Mul", g.op("Add", whole, g.op("Floor", twice)), g.op("Sign", quotient))
+    low, high = (
+        g.constant((end - zero).astype(np.float32)) for end in quantized_range(output.type)
+    )
+    # Of an infinity the difference is no number.
+    inside = g.op("Less", g.op("Abs", quotient), g.constant(_BEYOND))
+    outside = g.op("Where", g.op("Less", quotient, g.constant(-_BEYOND)), low, high)
+    codes = g.op("Where", inside, g.op("Max", g.op("Min", rounded, high), low), outside)
+    codes = g.op("Add", codes, g.constant(zero.astype(np.float32)))
+    g.write(output, g.cast(codes, output.dtype), domain=Domain.FILE)
+
+
+def _along(tensor: TensorView) -> tuple[Array, Array]:
+    """The scales and zero points of codes in a shape that broadcasts along their axis."""
+    found, shape = tensor.quantization, [1] * tensor.rank
+    assert found is not None
+    shape[found.axis] = -1
+    return found.scale.reshape(shape), found.zero_point.reshape(shape)
 
 
 class _Codes(NamedTuple):
@@ -195,6 +231,12 @@ def _carried_alike(a: TensorView, b: TensorView) -> bool:
 def dequantize(op: View, g: Graph) -> None:
     """DequantizeLinear; Cast of FLOAT16."""
     input, layout = op["input"], g.layout(op["input"])
+    found = input.quantization
+    if found is not None and found.per_channel and input.type in _CODES and not input.is_constant:
+        codes, (unit, zero) = g.read(input, domain=Domain.FILE), _along(input)
+        steps = g.op("Sub", g.cast(codes, _REAL), g.constant(zero.astype(np.float32)))
+        g.write(op.output, g.op("Mul", steps, g.constant(unit)))
+        return
     value = g.read(input, layout=layout)
     if input.type is _T.FLOAT16:
         value = g.cast(value, ir.DataType.FLOAT)

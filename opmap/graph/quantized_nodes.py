@@ -255,8 +255,12 @@ class QuantizedNodes(Nodes):
             self.constant(np.asarray(zero_point, dtype)),
         )
 
-    def _code_parameters(self, tensor: TensorView, step: float) -> tuple[ir.Value, ir.Value]:
-        type_ = carried_type(tensor)
+    def _code_parameters(
+        self, tensor: TensorView, step: float, type_: TensorType | None = None
+    ) -> tuple[ir.Value, ir.Value]:
+        """A scale of `step`, and the zero point with which codes of `type_`, carried ones if it is
+        None, are those of the file."""
+        type_ = carried_type(tensor) if type_ is None else type_
         zero_point = np.asarray(_shift(tensor.type, type_), NUMPY_DTYPE[type_])
         return self.constant(np.float32(step)), self.constant(zero_point)
 
@@ -276,8 +280,11 @@ class QuantizedNodes(Nodes):
         self, value: ir.Value, tensor: TensorView, source: TensorType, target: TensorType
     ) -> ir.Value:
         """From int8 to uint8 codes of the same real numbers, or back: exact, code - zero stays."""
-        real = self._dequantize(value, tensor, source)
-        return self.op("QuantizeLinear", real, *self._parameters(tensor, target))
+        if tensor.quantization is not None and tensor.quantization.per_channel:
+            given, made = (self._code_parameters(tensor, 1, type_) for type_ in (source, target))
+        else:
+            given, made = (self._parameters(tensor, type_) for type_ in (source, target))
+        return self.op("QuantizeLinear", self._decoded(value, source, given), *made)
 
     def _clamp_codes(
         self,
@@ -286,6 +293,8 @@ class QuantizedNodes(Nodes):
         domain: Domain,
         activation: ActivationFunctionType,
     ) -> ir.Value:
+        if activation is ActivationFunctionType.NONE:
+            return value
         quantization = tensor.quantization
         assert quantization is not None
         low, high = semantics.quantized_activation_bounds(

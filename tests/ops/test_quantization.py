@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -285,6 +286,13 @@ REFUSED = (
 )
 
 
+SEVERAL = [
+    (INT8, (-5, 0, 127, -128)),
+    (UINT8, (120, 0, 255, 3)),
+    (INT16, (0, 0, 0, 0)),
+]
+
+
 @pytest.mark.parametrize(("op", "source", "target"), REFUSED)
 def test_types_not_implemented_are_named(op: Op, source: TensorType, target: TensorType) -> None:
     model = one_op_model(op, [tensor((2,), source)], [tensor((2,), target)])
@@ -292,11 +300,43 @@ def test_types_not_implemented_are_named(op: Op, source: TensorType, target: Ten
         ours(model, [np.ones(2, NUMPY_DTYPE[source])])
 
 
-def test_codes_of_several_scales_are_made_by_numpy() -> None:
-    """The graph in which operators were tried could not end in such codes, and failed."""
-    scales = (0.1, 0.2, 0.3, 0.4)
-    content = one_op_model(Op.QUANTIZE, [T((4, 2))], [T((4, 2), INT8, scales)], version=2)
-    drawn = np.random.default_rng(0).uniform(-9, 9, (4, 2)).astype(np.float32)
-    ((codes_made,), places), (expected,) = ours(content, [drawn]), litert(content, [drawn])
-    np.testing.assert_array_equal(codes_made, expected)
-    assert places == {"numpy"}
+@pytest.mark.parametrize(("type", "zeros"), SEVERAL)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_codes_of_several_scales(type: TensorType, zeros: Sequence[int], axis: int) -> None:
+    """TFLite rounds halves away from zero."""
+    scales = (0.1, 0.5, 0.3, 2.0**-20)
+    x, y = T((4, 4)), T((4, 4), type, scales, zeros, axis)
+    drawn = np.random.default_rng(0).uniform(-9, 9, (4, 4)).astype(np.float32)
+    halves = np.array([-1.25, -0.25, 0.25, 1.75], np.float32)
+    drawn[1], drawn[:, 1] = halves, halves
+    rows = (drawn, np.full((4, 4), 0.15, np.float32), 90 * drawn)
+    model = one_op_model(Op.QUANTIZE, [x], [y], version=2)
+    back = one_op_model(Op.DEQUANTIZE, [y], [x], version=5)
+    for feed in rows:
+        (want,) = litert(model, [feed])
+        # LiteRT refuses to make floats of 16-bit codes of several scales.
+        (reals,), _ = ours(back, [want], []) if type is INT16 else (litert(back, [want]), None)
+        for made, fed, expected in ((model, feed, want), (back, want, reals)):
+            (got,), places = ours(made, [fed])
+            np.testing.assert_array_equal(got, expected)
+            assert places == {"ort"}
+            np.testing.assert_array_equal(ours(made, [fed], [])[0][0], expected)
+            np.testing.assert_array_equal(exported(made, [fed])[0], expected)
+
+
+@pytest.mark.parametrize("providers", [None, []], ids=["ort", "numpy"])
+@pytest.mark.parametrize("type", [INT8, UINT8, INT16])
+def test_what_no_code_of_several_scales_reaches(
+    type: TensorType, providers: Sequence[str] | None
+) -> None:
+    """LiteRT makes 32-bit integers of it, which C++ does not define."""
+    low, high = quantized_range(type)
+    several, one = (T((2, 6), type, scale) for scale in ((0.5, 1e-30), 1e-30))
+    fed = np.array([[np.inf, -np.inf, 3e38, -3e38, 1e20, np.nan]] * 2, np.float32)
+    for made in (several, one):
+        (got,), _ = ours(
+            one_op_model(Op.QUANTIZE, [T((2, 6))], [made], version=2), [fed], providers
+        )
+        assert got[:, :-1].tolist() == [[high, low, high, low, high]] * 2
+        if made is several or providers == []:
+            assert got[:, -1].tolist() == [high, high]
