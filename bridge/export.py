@@ -76,8 +76,7 @@ def export_onnx(
         output: the file to write; weights above 2 GB go into a second file, ``<output>.data``.
         weights: ``"uint8"`` writes quantised int8 weights as uint8, exact on every CPU; ``"int8"``
             keeps them signed, for TensorRT and QNN. ONNX Runtime on an x86 CPU without VNNI is
-            exact with these only if the session entry ``session.x64quantprecision`` is 1; `check`
-            sets it.
+            exact with these only if the session entry ``session.x64quantprecision`` is 1.
         hybrid: how float activations are multiplied by integer weights, see `Interpreter`.
         input_shapes: shapes by input name. A size that is None or a name stays open:
             ``{"image": ("batch", None, None, 3)}``. Another first size than 1 makes a batch of

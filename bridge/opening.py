@@ -22,12 +22,14 @@ from tflite_ort.schema.file.plain_files import (
 )
 
 if TYPE_CHECKING:
+    from tflite_ort import suggestions
     from tflite_ort.bundles import bundle
     from tflite_ort.schema import Budgets, Model
     from tflite_ort.schema.file import read
 else:
     read = late("tflite_ort.schema.file.read")
     bundle = late("tflite_ort.bundles.bundle")
+    suggestions = late("tflite_ort.suggestions")
 
 Array = npt.NDArray[Any]
 
@@ -200,7 +202,8 @@ def _file_at(path: str) -> ModelFile:
     try:
         content, status = _shared_content(path) if _CONTENTS else content_and_status(path)
     except OSError as error:
-        raise UnreadableModel(f"Could not open '{path}': {error.strerror or error}") from error
+        said = f"{error.strerror or error}{suggestions.unopened(error)}"
+        raise UnreadableModel(f"Could not open '{path}': {said}") from error
     except ValueError as error:  # a name with a zero byte
         raise UnreadableModel(f"Could not open {path!r}: {error}") from error
     if status is not None and (settled := _settled(status)):
