@@ -20,7 +20,7 @@ from tflite_ort.export_form import Form, Written
 from tflite_ort.export_shapes import Given, Shaped, opened, shaped
 from tflite_ort.export_state import first_values, lower_with_state
 from tflite_ort.missing_operators import check_operators
-from tflite_ort.opening import check_hybrid, model_source
+from tflite_ort.opening import check_hybrid, check_resolver, model_source
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.equal_constants import join_equal_constants
@@ -103,6 +103,7 @@ def export_onnx(
         ExportError: lists all operators without a translation; graph does not load; `check` fails.
     """
     form = _chosen_form(weights, hybrid, custom_ops, decode, batch, written)
+    _check_tables(input_shapes, resolver)
     source, origin = _source(model, budgets, external_roots, form)
     resolver, target = resolver or BuiltinOpResolver(), form.target(weights, hybrid)
     sizes = input_shapes or {}, batch
@@ -189,6 +190,9 @@ def _source(
 ) -> tuple[Model, Source | None]:
     """The model, of a signature if `form` names one, and what it was read from."""
     origin = None
+    if not isinstance(model, Model | str | os.PathLike | bytes | bytearray | memoryview):
+        kind = type(model).__name__
+        raise TypeError(f"model must be a path, the bytes of a file or a Model, got {kind}")
     if isinstance(model, Model):
         source = model
         check(source)
@@ -214,6 +218,8 @@ def _chosen_form(
     for name in written.keys() - Written.__annotations__.keys():
         near = suggestion(name, [*Written.__annotations__, *export_onnx.__annotations__])
         raise TypeError(f"export_onnx takes no {name!r}{near}")
+    if isinstance(names := written.get("nchw", ()), str | bool):
+        raise TypeError(f"nchw is a list of inputs and outputs, such as ['image'], got {names!r}")
     form = Form(**written)
     if decode and not (form.plain and batch is None):
         raise ValueError("decode takes no batch, opset, float16, nchw, rename or external_data")
@@ -225,6 +231,19 @@ def _chosen_form(
         raise ValueError(f"custom_ops must be 'domain' or None, got {custom_ops!r}")
     check_hybrid(hybrid)
     return form
+
+
+def _check_tables(input_shapes: object, resolver: object) -> None:
+    """
+    Raises:
+        TypeError: one is something else than the table that is expected.
+    """
+    if input_shapes is not None and not isinstance(input_shapes, Mapping):
+        raise TypeError(
+            'input_shapes is a dictionary by input, such as {"image": ("batch", None, None, 3)}, '
+            f"got {input_shapes!r}"
+        )
+    check_resolver(resolver)
 
 
 def _lowered(

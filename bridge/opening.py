@@ -67,6 +67,19 @@ def check_batch(batch: int | None) -> None:
         raise ValueError(f"batch must be a number of samples, got {batch!r}")
 
 
+def check_resolver(resolver: Any) -> None:
+    """Refuse a class, or another table, in the place of a resolver.
+
+    Raises:
+        TypeError: it is one.
+    """
+    if isinstance(resolver, type):
+        name = resolver.__name__
+        raise TypeError(f"resolver is the class {name}, expected an object: {name}()")
+    if resolver is not None and not hasattr(resolver, "has"):
+        raise TypeError(f"resolver must be an OpResolver, got {type(resolver).__name__}")
+
+
 def check_hybrid(hybrid: str) -> None:
     """Refuse a choice that no `Target` is made for.
 

@@ -12,16 +12,22 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import tflite_ort
 from tests.models import model_path
 from tests.one_op import T, one_op_model
 from tflite_ort import (
     AllocationError,
+    BuiltinOpResolver,
     Interpreter,
     MalformedModel,
     MissingDelegate,
     MissingEntry,
+    ModelError,
     TensorError,
     UnreadableModel,
+    WellKnownOpResolver,
+    export_onnx,
+    first_state,
 )
 from tflite_ort.command.cli import app
 from tflite_ort.schema import Op, ReshapeOptions, TensorType
@@ -212,3 +218,101 @@ def test_a_file_that_is_cut_short() -> None:
 def test_a_provider_that_is_none(name: str, said: str) -> None:
     with pytest.raises(MissingDelegate, match=said):
         Interpreter(model_path(KWS), providers=[name])
+
+
+# Arguments ---------------------------------------------------------------------------------------
+
+
+def test_a_class_in_the_place_of_a_resolver() -> None:
+    for call in (Interpreter, export_onnx):
+        with pytest.raises(TypeError, match=r"expected an object: WellKnownOpResolver\(\)$"):
+            call(model_path(KWS), resolver=WellKnownOpResolver)
+        with pytest.raises(TypeError, match="must be an OpResolver, got dict"):
+            call(model_path(KWS), resolver={"Atan": np.arctan})
+
+
+def test_a_function_in_the_place_of_a_registration() -> None:
+    function: Any = np.arctan
+    with pytest.raises(TypeError, match=r"expected a Registration\(function=\.\.\.\), got ufunc"):
+        BuiltinOpResolver().add_custom("Atan", function)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"input_shapes": (None, 49, 10, 1)}, "input_shapes is a dictionary by input"),
+        ({"nchw": "input_1"}, r"nchw is a list of inputs and outputs.*got 'input_1'"),
+        ({"nchw": True}, "nchw is a list of inputs and outputs"),
+    ],
+)
+def test_arguments_of_an_export(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        export_onnx(model_path(KWS), **given)
+
+
+def test_an_interpreter_in_the_place_of_a_model() -> None:
+    interpreter: Any = Interpreter(model_path(KWS))
+    with pytest.raises(TypeError, match=r"model must be a path, .* got Interpreter"):
+        export_onnx(interpreter)
+
+
+def test_the_state_of_a_file_that_is_no_export() -> None:
+    path = model_path(KWS)
+    with pytest.raises(ModelError, match=f"{path.name} is no ONNX file"):
+        first_state(path)
+
+
+def test_names_of_signatures_and_of_their_inputs() -> None:
+    interpreter = Interpreter(model_path("litert__multi_signature_def.tflite"))
+    with pytest.raises(TensorError, match=r"its signatures: 'add', 'sub'; did you mean 'add'"):
+        interpreter.get_signature_runner("ad")
+    add, one = interpreter.get_signature_runner("add"), np.float32(1)
+    with pytest.raises(TensorError, match=r"expected 2 vs provided 1; missing: b$"):
+        add(a=one)
+    with pytest.raises(TensorError, match=r"\(x\) for SignatureDef; missing: b; no inputs: x$"):
+        add(a=one, x=one)
+    with pytest.raises(TensorError, match=r"no input c to keep; there are a, b$"):
+        interpreter.get_signature_runner("add", keep={"c"})
+
+
+def test_each_name_is_listed_once() -> None:
+    names = dir(tflite_ort)
+    assert len(names) == len(set(names)) and {"Interpreter", "export_onnx"} <= set(names)
+
+
+# The command line --------------------------------------------------------------------------------
+
+
+def said_by(*arguments: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(each) for each in arguments])
+    return result.exit_code, result.output
+
+
+def test_a_run_without_an_input_says_that_it_is_random(tmp_path: Path) -> None:
+    _, said = said_by("run", model_path(KWS))
+    assert said.startswith("input_1: random values, as no --input gives others\n")
+    np.save(tmp_path / "x.npy", np.zeros((1, 49, 10, 1), np.int8))
+    assert "random" not in said_by("run", model_path(KWS), "--input", tmp_path / "x.npy")[1]
+
+
+def test_a_run_on_a_folder(tmp_path: Path) -> None:
+    code, said = said_by("run", model_path(KWS), "--input", tmp_path)
+    assert code == 1 and "is a folder, an input is one file; predict reads folders" in said
+
+
+def test_an_export_of_an_onnx_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    export_onnx(model_path(KWS), path)
+    before = path.read_bytes()
+    code, said = said_by("export", path)
+    assert code == 1 and "this is an ONNX model, which onnxruntime runs as it is" in said
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("given", ["nothing", "*.gif"])
+def test_a_job_without_inputs_leaves_no_folder(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert said_by("predict", model_path(KWS), given, "--out", "out.csv")[0] == 1
+    assert [each.name for each in tmp_path.iterdir() if not each.name.startswith(".")] == []

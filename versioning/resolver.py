@@ -139,6 +139,9 @@ class MutableOpResolver(OpResolver):
         return register
 
     def _add(self, op: Key, registration: Registration, first: int, last: int) -> None:
+        if not isinstance(registration, Registration):
+            kind = type(registration).__name__
+            raise TypeError(f"expected a Registration(function=...), got {kind}")
         if first > last:
             raise ValueError(f"min_version {first} is above max_version {last}")
         for version in range(first, last + 1):
