@@ -26,11 +26,12 @@ from tflite_ort import (
     TensorError,
     UnreadableModel,
     WellKnownOpResolver,
+    batched_model,
     export_onnx,
     first_state,
 )
 from tflite_ort.command.cli import app
-from tflite_ort.schema import Op, ReshapeOptions, TensorType
+from tflite_ort.schema import Op, ReshapeOptions, TensorType, read_model, write_model
 
 KWS = "mlperf-tiny__kws_ref_model.tflite"
 SHAPE = (1, 8, 10, 3)
@@ -254,6 +255,13 @@ def test_an_interpreter_in_the_place_of_a_model() -> None:
     interpreter: Any = Interpreter(model_path(KWS))
     with pytest.raises(TypeError, match=r"model must be a path, .* got Interpreter"):
         export_onnx(interpreter)
+
+
+def test_a_batch_of_a_file() -> None:
+    path = model_path(KWS)
+    expected = write_model(batched_model(read_model(path), 4))
+    for model in (path, str(path), path.read_bytes()):
+        assert write_model(batched_model(model, 4)) == expected
 
 
 def test_the_state_of_a_file_that_is_no_export() -> None:
