@@ -54,8 +54,8 @@ def extract(
     starts, stops = list[int](), list[int]()
     for each in start:
         op = _operator(model, graph, each)
-        read = op and [index for index in op.inputs if index is not None and index not in constant]
-        starts += [tensor_index(graph, each)] if read is None else read
+        read = [tensor_index(graph, each)] if op is None else op.inputs
+        starts += [i for i in read if i is not None and (op is None or i not in constant)]
     for each in stop:
         op = _operator(model, graph, each)
         stops += [tensor_index(graph, each)] if op is None else op.outputs
