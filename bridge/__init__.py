@@ -113,4 +113,4 @@ __all__ = sorted(_MODULES)
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+    return sorted({*globals(), *__all__})

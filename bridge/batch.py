@@ -6,15 +6,17 @@ from operator import index
 
 from tflite_ort.batching.graph import batch_shape
 from tflite_ort.batching.transformation import batched
+from tflite_ort.bundles.bundle import Source
+from tflite_ort.opening import model_source
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import Model
+from tflite_ort.schema import Model, read_model
 from tflite_ort.versioning.resolver import OpResolver
 
 __all__ = ["batch_shape", "batched_model"]
 
 
 def batched_model(
-    model: Model, batch: int | str | None, *, resolver: OpResolver | None = None
+    model: Source | Model, batch: int | str | None, *, resolver: OpResolver | None = None
 ) -> Model:
     """The model that computes for a batch of samples what `model` computes for each of them.
 
@@ -23,7 +25,7 @@ def batched_model(
     row for each sample.
 
     Args:
-        model: as read.
+        model: a ``.tflite`` file, a bundle with one model, the bytes of either, or a `Model`.
         batch: how many samples; None or a name for any number: the inputs then have -1 in their
             ``shape_signature``.
         resolver: where operators are looked up; default `BuiltinOpResolver`.
@@ -35,11 +37,12 @@ def batched_model(
 
     Examples:
         >>> from tflite_ort.command.demo import digits_model
-        >>> from tflite_ort.schema import read_model
-        >>> model = batched_model(read_model(digits_model("float32")), 8)
+        >>> model = batched_model(digits_model("float32"), 8)
         >>> model.subgraphs[0].tensors[model.subgraphs[0].inputs[0]].shape
-        (8, 28, 28, 1)
+        (8, 8, 8, 1)
     """
+    if not isinstance(model, Model):
+        model = read_model(model_source(model))
     return batched(model, checked_batch(batch), resolver or BuiltinOpResolver())
 
 

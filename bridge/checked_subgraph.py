@@ -86,7 +86,7 @@ class CheckedSubgraph:
                 whole number, or `strict` forbids it.
             TensorError: `shape` has not one dimension.
         """
-        checked = operator.index(index)
+        checked = _whole_index(index)
         if not strict and isinstance(shape, tuple) and self.executor.has_shape(checked, shape):
             return
         target = _sizes(shape)
@@ -99,7 +99,8 @@ class CheckedSubgraph:
         if min(target, default=0) < 0:
             raise ResizeError(f"Tensor {checked} cannot be resized to {target}: a negative size")
         if self._is_constant(checked):
-            raise ResizeError(f"Attempting to resize a fixed-size tensor: {checked} is a constant")
+            constant = self._constant_named(checked)
+            raise ResizeError(f"Attempting to resize a fixed-size tensor: {constant}")
         self.executor.resize(checked, target)
 
     def keep(self, names: Mapping[str, tuple[int, int]]) -> None:
@@ -138,14 +139,21 @@ class CheckedSubgraph:
             raise InsufficientMemory(f"the model's tensors cannot be allocated: {error}") from error
 
     def _given(self) -> str:
-        """The shapes of inputs that were resized, for an error that names an operator alone."""
-        sizes = (
-            f"{tensor.name!r} to {list(self.executor.resized[index])}"
-            for index in self.declared.inputs
+        """The shapes of inputs that were resized, for an error that names an operator alone; and
+        how a batch is run, if they were resized to one."""
+        tensors = [(self.declared.tensors[index], index) for index in self.declared.inputs]
+        resized = [
+            (tensor, self.executor.resized[index])
+            for tensor, index in tensors
             if index in self.executor.resized
-            for tensor in (self.declared.tensors[index],)
-        )
-        return f" (inputs were resized: {', '.join(sizes)})" if self.executor.resized else ""
+            and self.executor.resized[index] != tuple(tensor.shape)
+        ]
+        if not resized:
+            return ""
+        sizes = ", ".join(f"{tensor.name!r} to {list(shape)}" for tensor, shape in resized)
+        rows = {shape[0] for tensor, shape in resized if _is_batch(shape, tuple(tensor.shape))}
+        batch = f"; Interpreter(..., batch={rows.pop()}) makes a batch" if len(rows) == 1 else ""
+        return f" (inputs were resized: {sizes}{batch})"
 
     def invoke(self) -> None:
         """Run the subgraph once over its tensors; where that fails, its state is as before."""
@@ -188,7 +196,7 @@ class CheckedSubgraph:
         if self.executor.array(checked) is not None:
             self.executor.assign(checked, array)
         elif self._is_constant(checked):
-            raise TensorError(f"Cannot set tensor: {checked} is a constant")
+            raise TensorError(f"Cannot set tensor: {self._constant_named(checked)}")
         elif self.executor.plan is not None:
             raise TensorError(f"Cannot set tensor: {self._not_kept(checked)}")
         elif array.size:
@@ -255,7 +263,7 @@ class CheckedSubgraph:
         return tensor if tensor.type is kind else replace(tensor, type=kind)
 
     def _checked(self, index: SupportsIndex) -> int:
-        checked, count = operator.index(index), len(self.declared.tensors)
+        checked, count = _whole_index(index), len(self.declared.tensors)
         if not 0 <= checked < count:
             raise TensorError(f"Invalid tensor index {checked} exceeds max tensor index {count}")
         return checked
@@ -277,6 +285,9 @@ class CheckedSubgraph:
         tensor = self.declared.tensors[index]
         return self._opened.constant(tensor) is not None or tensor.external_buffer > 0
 
+    def _constant_named(self, index: int) -> str:
+        return f"{self.declared.tensors[index].name!r} ({index}) is a constant"
+
     def _not_kept(self, index: int) -> str:
         return (
             f"{self.declared.tensors[index].name!r} ({index}) is an intermediate result, which is "
@@ -284,8 +295,24 @@ class CheckedSubgraph:
         )
 
 
+def _is_batch(shape: Shape, declared: Shape) -> bool:
+    """Whether `shape` has several samples in the place of one."""
+    return declared[:1] == (1,) and shape[1:] == declared[1:] and shape[0] > 1
+
+
 def _is_like(value: Array, kept: Array) -> bool:
     return value.dtype == kept.dtype and value.shape == kept.shape
+
+
+def _whole_index(index: SupportsIndex) -> int:
+    """The index of a tensor as a plain number."""
+    try:
+        return operator.index(index)
+    except TypeError:
+        raise TypeError(
+            "a tensor is named by its index, such as get_input_details()[0]['index'], "
+            f"got {type(index).__name__}"
+        ) from None
 
 
 def _whole(sizes: Array) -> Array:

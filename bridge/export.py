@@ -20,7 +20,7 @@ from tflite_ort.export_form import Form, Written
 from tflite_ort.export_shapes import Given, Shaped, opened, shaped
 from tflite_ort.export_state import first_values, lower_with_state
 from tflite_ort.missing_operators import check_operators
-from tflite_ort.opening import check_hybrid, model_source
+from tflite_ort.opening import check_hybrid, check_resolver, model_source
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.equal_constants import join_equal_constants
@@ -77,8 +77,7 @@ def export_onnx(
         output: the file to write; weights above 2 GB go into a second file, ``<output>.data``.
         weights: ``"uint8"`` writes quantised int8 weights as uint8, exact on every CPU; ``"int8"``
             keeps them signed, for TensorRT and QNN. ONNX Runtime on an x86 CPU without VNNI is
-            exact with these only if the session entry ``session.x64quantprecision`` is 1; `check`
-            sets it.
+            exact with these only if the session entry ``session.x64quantprecision`` is 1.
         hybrid: how float activations are multiplied by integer weights, see `Interpreter`.
         input_shapes: shapes by input name. A size that is None or a name stays open:
             ``{"image": ("batch", None, None, 3)}``. Another first size than 1 makes a batch of
@@ -105,6 +104,7 @@ def export_onnx(
         ExportError: lists all operators without a translation; graph does not load; `check` fails.
     """
     form = _chosen_form(weights, hybrid, custom_ops, decode, batch, written)
+    _check_types(model, input_shapes, resolver)
     source, origin = _source(model, budgets, external_roots, form)
     resolver, target = resolver or BuiltinOpResolver(), form.target(weights, hybrid)
     sizes = input_shapes or {}, batch
@@ -216,6 +216,8 @@ def _chosen_form(
     for name in written.keys() - Written.__annotations__.keys():
         near = suggestion(name, [*Written.__annotations__, *export_onnx.__annotations__])
         raise TypeError(f"export_onnx takes no {name!r}{near}")
+    if isinstance(names := written.get("nchw", ()), str | bool):
+        raise TypeError(f"nchw is a list of inputs and outputs, such as ['image'], got {names!r}")
     form = Form(**written)
     if decode and not (form.plain and batch is None):
         raise ValueError("decode takes no batch, opset, float16, nchw, rename or external_data")
@@ -227,6 +229,22 @@ def _chosen_form(
         raise ValueError(f"custom_ops must be 'domain' or None, got {custom_ops!r}")
     check_hybrid(hybrid)
     return form
+
+
+def _check_types(model: object, input_shapes: object, resolver: object) -> None:
+    """
+    Raises:
+        TypeError: one is something else than is expected, such as an interpreter.
+    """
+    if not isinstance(model, Model | str | os.PathLike | bytes | bytearray | memoryview):
+        kind = type(model).__name__
+        raise TypeError(f"model must be a path, the bytes of a file or a Model, got {kind}")
+    if input_shapes is not None and not isinstance(input_shapes, Mapping):
+        raise TypeError(
+            'input_shapes is a dictionary by input, such as {"image": ("batch", None, None, 3)}, '
+            f"got {input_shapes!r}"
+        )
+    check_resolver(resolver)
 
 
 def _lowered(

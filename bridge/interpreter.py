@@ -14,7 +14,13 @@ from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.closing import Closing
 from tflite_ort.live_views import LiveViews
 from tflite_ort.loading import LoadedModel
-from tflite_ort.opening import check_batch, check_hybrid, check_threads, model_source
+from tflite_ort.opening import (
+    check_batch,
+    check_hybrid,
+    check_resolver,
+    check_threads,
+    model_source,
+)
 from tflite_ort.optional import late
 from tflite_ort.providers.delegates import (
     AUTO,
@@ -27,7 +33,7 @@ from tflite_ort.schema import StateError, TensorError
 from tflite_ort.tool_methods import ToolMethods
 
 if TYPE_CHECKING:
-    from tflite_ort import device_choice, signatures
+    from tflite_ort import device_choice, signature_model, signatures
     from tflite_ort import metadata as model_metadata
     from tflite_ort.opened_model import OpenedModel
     from tflite_ort.plan import profiling
@@ -41,6 +47,7 @@ else:
     device_choice = late("tflite_ort.device_choice")
     model_metadata = late("tflite_ort.metadata")
     profiling = late("tflite_ort.plan.profiling")
+    signature_model = late("tflite_ort.signature_model")
     signatures = late("tflite_ort.signatures")
 
 Array = npt.NDArray[Any]
@@ -146,6 +153,7 @@ class Interpreter(ToolMethods, Closing):
         check_hybrid(hybrid)
         check_threads(num_threads)
         check_batch(batch)
+        check_resolver(resolver)
         choice = None
         if providers == AUTO:
             choice = device_choice.device_choice(self._arguments)
@@ -327,7 +335,8 @@ class Interpreter(ToolMethods, Closing):
                 )
             (signature_key,) = self._signatures
         if signature_key not in self._signatures:
-            raise TensorError(f'Invalid signature_key provided: "{signature_key}".')
+            said = signature_model.absent(str(signature_key), list(self._signatures))
+            raise TensorError(f'Invalid signature_key provided: "{signature_key}": {said}')
         signature = self._signatures[signature_key]
         subgraph = partial(self._subgraph, signature.subgraph)
         return signatures.SignatureRunner(signature, subgraph, keep, self._loaded.seconds)

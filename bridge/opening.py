@@ -22,12 +22,14 @@ from tflite_ort.schema.file.plain_files import (
 )
 
 if TYPE_CHECKING:
+    from tflite_ort import suggestions
     from tflite_ort.bundles import bundle
     from tflite_ort.schema import Budgets, Model
     from tflite_ort.schema.file import read
 else:
     read = late("tflite_ort.schema.file.read")
     bundle = late("tflite_ort.bundles.bundle")
+    suggestions = late("tflite_ort.suggestions")
 
 Array = npt.NDArray[Any]
 
@@ -63,6 +65,19 @@ def check_batch(batch: int | None) -> None:
     """
     if isinstance(batch, str):
         raise ValueError(f"batch must be a number of samples, got {batch!r}")
+
+
+def check_resolver(resolver: Any) -> None:
+    """Refuse a class, or another table, in the place of a resolver.
+
+    Raises:
+        TypeError: it is one.
+    """
+    if isinstance(resolver, type):
+        name = resolver.__name__
+        raise TypeError(f"resolver is the class {name}, expected an object: {name}()")
+    if resolver is not None and not hasattr(resolver, "has"):
+        raise TypeError(f"resolver must be an OpResolver, got {type(resolver).__name__}")
 
 
 def check_hybrid(hybrid: str) -> None:
@@ -200,7 +215,8 @@ def _file_at(path: str) -> ModelFile:
     try:
         content, status = _shared_content(path) if _CONTENTS else content_and_status(path)
     except OSError as error:
-        raise UnreadableModel(f"Could not open '{path}': {error.strerror or error}") from error
+        said = f"{error.strerror or error}{suggestions.unopened(error)}"
+        raise UnreadableModel(f"Could not open '{path}': {said}") from error
     except ValueError as error:  # a name with a zero byte
         raise UnreadableModel(f"Could not open {path!r}: {error}") from error
     if status is not None and (settled := _settled(status)):

@@ -76,17 +76,27 @@ class SignatureRunner:
         if len(inputs) - sum(name in self._kept for name in inputs) != self._passed:
             raise TensorError(
                 "Invalid number of inputs provided for running a SignatureDef, expected "
-                f"{self._passed} vs provided {len(inputs)}"
+                f"{self._passed} vs provided {len(inputs)}{self._wrong_names(inputs)}"
             )
         try:
             values = [(expected[name], value) for name, value in inputs.items()]
         except KeyError as error:
-            raise TensorError(f"Invalid Input name ({error.args[0]}) for SignatureDef") from None
+            raise TensorError(
+                f"Invalid Input name ({error.args[0]}) for SignatureDef{self._wrong_names(inputs)}"
+            ) from None
         for index, value in values:
             subgraph.resize(index, np.shape(value))
         subgraph.allocate()
         for index, value in values:
             subgraph.set(index, value)
+
+    def _wrong_names(self, inputs: Collection[str]) -> str:
+        """Which names are missing, and which are no inputs."""
+        expected = self._signature.inputs
+        missing = [name for name in expected if name not in inputs and name not in self._kept]
+        unknown = [name for name in inputs if name not in expected]
+        said = [("missing", missing), ("no inputs", unknown)]
+        return "".join(f"; {what}: {', '.join(names)}" for what, names in said if names)
 
     @property
     def kept(self) -> dict[str, Array]:
@@ -194,7 +204,10 @@ def _kept(
     for given, found in ((pairs, signature.inputs), (pairs.values(), signature.outputs)):
         if missing := sorted(set(given) - set(found)):
             kind = "input" if found is signature.inputs else "output"
-            raise TensorError(f"The signature has no {kind} {', '.join(missing)} to keep")
+            there = ", ".join(found)
+            raise TensorError(
+                f"The signature has no {kind} {', '.join(missing)} to keep; there are {there}"
+            )
     if len(set(pairs.values())) < len(pairs):
         raise TensorError("Two inputs are kept as one output")
     return {name: (signature.inputs[name], signature.outputs[to]) for name, to in pairs.items()}

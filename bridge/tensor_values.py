@@ -87,24 +87,51 @@ def _check_type(dtype: np.dtype[Any], tensor: Tensor, index: int) -> None:
         name = dtype.name if found is None else found.name
         raise TensorError(
             f"Cannot set tensor: Got value of type {name} but expected type {tensor.type.name} "
-            f"for input {index}, name: {tensor.name}"
+            f"for input {index}, name: {tensor.name}{_conversion(dtype, tensor)}"
         )
+
+
+def _conversion(dtype: np.dtype[Any], tensor: Tensor) -> str:
+    """How numbers of another type become those of `tensor`; empty where that is not plain."""
+    found = tensor.quantization
+    if dtype.kind not in "biuf" or NUMPY_DTYPE[tensor.type].kind not in "iuf":
+        return ""
+    if dtype.kind == "f" and found is not None and found.scale is not None:
+        if found.scale.size > 1:
+            return ""
+        point = 0 if found.zero_point is None else int(found.zero_point[0])
+        shift = f" {'-' if point < 0 else '+'} {abs(point)}" if point else ""
+        return f"; a real number x is stored as round(x / {found.scale[0]:.9g}){shift}"
+    return f"; convert it with astype(numpy.{NUMPY_DTYPE[tensor.type].name})"
 
 
 def _check_shape(array: Array, tensor: Tensor, index: int, shape: Shape) -> None:
     if tensor.type in _PACKED_TYPES and array.size == np.prod(shape, dtype=int):
         return
+    if array.shape == shape:
+        return
     if array.ndim != len(shape):
-        raise TensorError(
-            f"Cannot set tensor: Dimension mismatch. Got {array.ndim} but expected {len(shape)} "
-            f"for input {index}."
-        )
-    for axis, (got, expected) in enumerate(zip(array.shape, shape, strict=True)):
-        if got != expected:
-            raise TensorError(
-                f"Cannot set tensor: Dimension mismatch. Got {got} but expected {expected} for "
-                f"dimension {axis} of input {index}."
-            )
+        text = f"Got {array.ndim} but expected {len(shape)} for input {index}."
+    else:
+        pairs = enumerate(zip(array.shape, shape, strict=True))
+        axis, (got, size) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
+        text = f"Got {got} but expected {size} for dimension {axis} of input {index}."
+    whole = f"{tensor.name!r} takes {list(shape)}, the array has {list(array.shape)}"
+    raise TensorError(
+        f"Cannot set tensor: Dimension mismatch. {text} {whole}{_arrangement(array.shape, shape)}"
+    )
+
+
+def _arrangement(found: Shape, wanted: Shape) -> str:
+    """How an array of another shape probably becomes one of the shape `wanted`; empty where there
+    is no telling."""
+    if (1, *found) == wanted:
+        return "; array[None] adds the batch"
+    if len(found) == len(wanted) > 2 and (found[0], *found[2:], found[1]) == wanted:
+        return "; numpy.moveaxis(array, 1, -1) puts its channels last"
+    if found[1:] == wanted[1:] and wanted[:1] == (1,):
+        return f"; Interpreter(..., batch={found[0]}) takes a batch"
+    return ""
 
 
 def _check_range(array: Array, tensor: Tensor) -> None:

@@ -139,6 +139,7 @@ class MutableOpResolver(OpResolver):
         return register
 
     def _add(self, op: Key, registration: Registration, first: int, last: int) -> None:
+        _check_registration(registration)
         if first > last:
             raise ValueError(f"min_version {first} is above max_version {last}")
         for version in range(first, last + 1):
@@ -162,3 +163,9 @@ class MutableOpResolver(OpResolver):
 def operator_key(code: OperatorCode) -> Key:
     """What resolvers find an operator by: its `Op`, or a custom operator's name."""
     return (code.custom_code or "") if code.builtin_code is Op.CUSTOM else code.builtin_code
+
+
+def _check_registration(registration: object) -> None:
+    if not isinstance(registration, Registration):
+        kind = type(registration).__name__
+        raise TypeError(f"expected a Registration(function=...), got {kind}")

@@ -23,6 +23,7 @@ from tflite_ort.schema import (
     read_model,
 )
 from tflite_ort.schema.file.budgets import Meter
+from tflite_ort.schema.file.other_formats import archive_format
 from tflite_ort.schema.file.plain_files import IDENTIFIER, file_content
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -31,6 +32,7 @@ _DEEPEST = 4
 _PEEK, _PEEK_STORED = 64, 4096
 # Constants of 32-bit elements in a model can be viewed from such an address on.
 _ALIGNMENT = 4
+_LISTED = 20  # names in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,10 @@ class Bundle:
         Raises:
             MissingEntry: there is none, or several.
         """
+        if not self.models:
+            names = [each.name for each in self.entries]
+            listed = ", ".join(map(repr, names[:_LISTED])) or "nothing"
+            raise MissingEntry(f"the bundle has no model but {listed}{archive_format(names)}")
         if name is None:
             return _chosen("", self.models, self.models)
         exact = [each for each in self.models if each.name == name]
@@ -227,7 +233,7 @@ def _chosen(name: str, found: Sequence[Entry], among: Sequence[Entry]) -> Entry:
     """The only one found."""
     if len(found) == 1:
         return found[0]
-    listed = ", ".join(repr(each.name) for each in among[:20]) or "no models"
+    listed = ", ".join(repr(each.name) for each in among[:_LISTED]) or "nothing"
     if not name:
         wanted = f"{len(found)} models; name one with model="
     elif found:

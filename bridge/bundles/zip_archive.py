@@ -81,7 +81,7 @@ def archive_entries(content: memoryview) -> list[Entry]:
 def _directory(content: memoryview) -> _Directory:
     at = _end_record(content)
     if at is None:
-        raise MalformedBundle("the archive has no end")
+        raise MalformedBundle("the archive has no end: it may be cut short")
     _, disk, first_disk, here, count, size, offset, _ = _END.unpack_from(content, at)
     end = at
     if count == 0xFFFF or _WIDE in (size, offset):

@@ -261,7 +261,8 @@ def check_written(
     if out is None:
         return
     path = Path(out)
-    if model is not None and model.exists() and path.exists() and path.samefile(model):
+    # What is no model is refused when it is read, with a better reason.
+    if model is not None and is_model(model) and path.exists() and path.samefile(model):
         raise typer.BadParameter("it is the model itself", param_hint=option)
     if not over_models and is_model(path):
         raise typer.BadParameter(f"{out} is a model, which would be lost", param_hint=option)

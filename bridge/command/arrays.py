@@ -126,6 +126,8 @@ def set_inputs(interpreter: AnyInterpreter, arrays: Mapping[int, Array]) -> None
 
 
 def _read(path: Path, column: InputColumn, how: Preparation, tell: Tell | None) -> Array:
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, an input is one file; predict reads folders")
     if path.suffix.lower() == ".npz":
         arrays = list(read_npz(path).values())
         if len(arrays) != 1:

@@ -28,18 +28,18 @@ def extract(
         list[str] | None,
         typer.Option(
             "--from",
-            metavar="TENSOR",
-            help="Tensor (name or index) where the part begins, repeatable; without, the model's "
-            "inputs.",
+            metavar="NAME",
+            help="Where the part begins: a tensor (name or index), or an operator such as "
+            "CONV_2D_12, with what it reads; repeatable; without, the model's inputs.",
         ),
     ] = None,
     stop: Annotated[
         list[str] | None,
         typer.Option(
             "--to",
-            metavar="TENSOR",
-            help="Tensor (name or index) where the part ends, repeatable; without, the model's "
-            "outputs.",
+            metavar="NAME",
+            help="Where the part ends: a tensor (name or index), or an operator, with what it "
+            "makes; repeatable; without, the model's outputs.",
         ),
     ] = None,
     subgraph: Annotated[int, typer.Option(min=0, help="Which subgraph it is cut from.")] = 0,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +29,6 @@ else:
 
 # What shells tell of a command that Ctrl-C ended.
 INTERRUPTED = 130
-# Of a folder, so many names are looked at for one that is near.
-_MOST_FILES = 10_000
 # Names fold in a narrower column.
 _COLUMN_WIDTH = 10
 # Where output goes to no terminal there is no width to fit in: lines stay whole for other programs.
@@ -165,22 +162,7 @@ def complain(error: Exception, model: Path | None = None) -> None:
     text = on_the_command_line(str(error) or _SAYS_NOTHING.get(type(error), type(error).__name__))
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-        if isinstance(error, FileNotFoundError) and error.filename:
-            text += _near_file(Path(os.fsdecode(error.filename)))
+        text += suggestions.unopened(error)
     elif model is not None and str(model) not in text:
         text = f"{model}: {text}"
     say(f"error: {text}", error=True)
-
-
-def _near_file(path: Path) -> str:
-    """``; did you mean 'NAME'?`` of a file in the folder of one that is not there."""
-    if not path.parent.is_dir():
-        return ""
-    with os.scandir(path.parent) as files:
-        names = [each.name for each in islice(files, _MOST_FILES)]
-    same = [name for name in names if Path(name).stem == path.stem]  # but for the suffix
-    if same:
-        return f"; did you mean {suggestions.nearest(path.name, same) or same[0]!r}?"
-    alike = {Path(n).stem: n for n in names if Path(n).suffix == path.suffix}
-    near = suggestions.nearest(path.stem, alike)  # the suffix alone is not alike
-    return "" if near is None else f"; did you mean {alike[near]!r}?"

@@ -24,6 +24,8 @@ def prompt_of(messages: Sequence[Message], metadata: LanguageMetadata, start: st
     Raises:
         GenerationError: the template fails, or `minijinja` is not installed.
     """
+    if isinstance(messages, Mapping):
+        raise GenerationError("a prompt is a text, or a list of messages; this is one message")
     for message in messages:
         if not {"role", "content"} <= message.keys():
             raise GenerationError(f"a message has role and content, got {sorted(message)}")

@@ -215,13 +215,18 @@ def opened_job(
 
 def _begin(folder: Path, description: Mapping[str, Any], units: Iterator[Unit]) -> None:
     folder.mkdir(parents=True)
-    total = 0
-    with writing(folder / _LISTING) as (stream,):
-        for unit in units:
-            stream.write(json.dumps(unit.stored()).encode() + b"\n")
-            total += 1
-    stored = {"format": _FORMAT, "units": total, "description": dict(description)}
-    write_text(folder / _DESCRIPTION, json.dumps(stored))
+    total, begun = 0, False
+    try:
+        with writing(folder / _LISTING) as (stream,):
+            for unit in units:
+                stream.write(json.dumps(unit.stored()).encode() + b"\n")
+                total += 1
+        stored = {"format": _FORMAT, "units": total, "description": dict(description)}
+        write_text(folder / _DESCRIPTION, json.dumps(stored))
+        begun = True
+    finally:
+        if not begun:  # inputs that are not there leave no folder behind
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

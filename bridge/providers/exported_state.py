@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
+from google.protobuf.message import DecodeError
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.schema import BudgetExceeded, ModelError
@@ -44,7 +45,7 @@ def first_state(model: str | os.PathLike[str] | onnx.ModelProto) -> dict[str, Ar
         {}
     """
     if not isinstance(model, onnx.ModelProto):
-        model = onnx.load(model, load_external_data=False)
+        model = _loaded(model)
     text = next((each.value for each in model.metadata_props if each.key == FIRST), "{}")
     declared = {each.name: each for each in model.graph.input}
     try:
@@ -53,6 +54,17 @@ def first_state(model: str | os.PathLike[str] | onnx.ModelProto) -> dict[str, Ar
         raise
     except _DAMAGED as error:
         raise ModelError(f"{FIRST} tells no arrays for the inputs: {error!r}") from error
+
+
+def _loaded(path: str | os.PathLike[str]) -> onnx.ModelProto:
+    """
+    Raises:
+        ModelError: the file is no ONNX model.
+    """
+    try:
+        return onnx.load(path, load_external_data=False)
+    except DecodeError as error:
+        raise ModelError(f"{os.fspath(path)} is no ONNX file: {error}") from error
 
 
 def _array(value: Any, declared: onnx.ValueInfoProto) -> Array:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from tflite_ort.optional import late, optional_module
 from tflite_ort.providers.session import available_providers, devices, register_library
 from tflite_ort.providers.traits import (
+    BROUGHT_BY,
     brought_by,
     known_short_names,
     named_provider,
+    of_a_kind,
     short_name,
 )
 from tflite_ort.records import record
@@ -108,7 +110,9 @@ def _plugin(name: str) -> Source:
         known += package_providers(package)
     packages = ", ".join(plugin_packages()) or "none"
     names = {*map(short_name, known), *known_short_names()}
-    hint = brought_by(name) or suggestions.suggestion(short_name(name), sorted(names))
+    hint = brought_by(name) or of_a_kind(name)
+    # A misspelt whole name, such as CUDAExecutonProvider, is near to a whole name alone.
+    hint = hint or suggestions.suggestion(short_name(name), sorted({*names, *known, *BROUGHT_BY}))
     raise DelegateError(
         f"no provider {name!r} in this onnxruntime, which has {available_providers()}; "
         f"installed packages of plug-in providers: {packages}{hint}"

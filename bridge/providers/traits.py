@@ -263,7 +263,7 @@ _BESIDE, _INSTEAD = (
     "pip install 'tflite-ort[{}]'",
     "pip uninstall onnxruntime && pip install onnxruntime-{}",
 )
-_BROUGHT_BY: Mapping[str, str] = {
+BROUGHT_BY: Mapping[str, str] = {
     "CUDAExecutionProvider": _INSTEAD.format("gpu"),
     "DmlExecutionProvider": _INSTEAD.format("directml"),
     "MIGraphXExecutionProvider": _INSTEAD.format("migraphx"),
@@ -277,13 +277,21 @@ _BROUGHT_BY: Mapping[str, str] = {
 
 def brought_by(name: str) -> str:
     """``; ...``: what has the provider that a name means; empty where that is not known."""
-    found = named_provider(name, _BROUGHT_BY)
-    return "" if found is None else f"; to install it: {_BROUGHT_BY[found]}"
+    found = named_provider(name, BROUGHT_BY)
+    return "" if found is None else f"; to install it: {BROUGHT_BY[found]}"
+
+
+def of_a_kind(name: str) -> str:
+    """``; ...``: the providers for a GPU, if that is all that a name says; else empty."""
+    if name.lower() != "gpu":
+        return ""
+    names = ", ".join(sorted(map(short_name, ON_GPUS)))
+    return f"; providers for a GPU are {names}, and auto takes the fastest one that is installed"
 
 
 def known_short_names() -> list[str]:
     """Of the providers that can be had, also of those that are not installed."""
-    return [short_name(each) for each in _BROUGHT_BY] + list(_ALSO)
+    return [short_name(each) for each in BROUGHT_BY] + list(_ALSO)
 
 
 def short_name(provider: str) -> str:

@@ -238,8 +238,10 @@ def _reshaped(
             return op
     except Untranslatable:
         return _with_unknown_sizes(op, declared)
-    except ModelError:
-        raise
+    except ModelError as error:
+        if type(error) is not ModelError or op.label in str(error):
+            raise
+        raise ModelError(f"{op.label}: {error}") from error
     except MALFORMED_OPERATOR as error:
         raise ModelError(f"{op.label}: {said_of_file(error)}") from error
     if shapes is None:

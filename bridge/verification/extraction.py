@@ -37,8 +37,10 @@ def extract(
     data of external files itself. Signatures and metadata stay where they still hold.
 
     Args:
-        start: names or indices; they become the first inputs. Empty: from the model's inputs.
-        stop: names or indices; they become the outputs. Empty: the model's outputs.
+        start: names or indices; they become the first inputs. ``CONV_2D_12``, the name that
+            reports give an operator, stands for what it reads. Empty: from the model's inputs.
+        stop: names or indices; they become the outputs. An operator stands for what it makes.
+            Empty: the model's outputs.
 
     Raises:
         ExtractionError: there is no such tensor or subgraph, several have the name, a start does
@@ -48,8 +50,16 @@ def extract(
     if not 0 <= subgraph < len(model.subgraphs):
         raise ExtractionError(f"no subgraph {subgraph}; the model has {len(model.subgraphs)}")
     graph = model.subgraphs[subgraph]
-    starts = [tensor_index(graph, each) for each in dict.fromkeys(start)]
-    stops = [tensor_index(graph, each) for each in dict.fromkeys(stop)] or list(graph.outputs)
+    constant = {view.index for view in tensor_views(model, subgraph) if view.is_constant}
+    starts, stops = list[int](), list[int]()
+    for each in start:
+        op = _operator(model, graph, each)
+        read = [tensor_index(graph, each)] if op is None else op.inputs
+        starts += [i for i in read if i is not None and (op is None or i not in constant)]
+    for each in stop:
+        op = _operator(model, graph, each)
+        stops += [tensor_index(graph, each)] if op is None else op.outputs
+    starts, stops = list(dict.fromkeys(starts)), list(dict.fromkeys(stops)) or list(graph.outputs)
     producer = {index: i for i, op in enumerate(graph.operators) for index in op.outputs}
     for index in stops:
         if index not in producer or index in starts:
@@ -67,7 +77,6 @@ def extract(
     made = {index for i in walk.operators for index in graph.operators[i].outputs}
     if twice := made.intersection(starts):
         raise ExtractionError(f"{_named(graph, min(twice))} is computed along with what is needed")
-    constant = {view.index for view in tensor_views(model, subgraph) if view.is_constant}
     if fixed := constant.intersection(starts):
         raise ExtractionError(f"{_named(graph, min(fixed))} is a constant")
     besides = [index for index in graph.inputs if index in walk.reached and index not in starts]
@@ -145,6 +154,17 @@ def tensor_index(graph: SubGraph, tensor: Tensor) -> int:
         return tensor_index(graph, int(tensor))
     near = suggestion(tensor, [each.name for each in graph.tensors])
     raise ExtractionError(f"no tensor named {tensor!r}{near}")
+
+
+def _operator(model: Model, graph: SubGraph, name: Tensor) -> Operator | None:
+    """The operator that reports call so; None of a tensor."""
+    if isinstance(name, int) or any(each.name == name for each in graph.tensors):
+        return None
+    for position, op in enumerate(graph.operators):
+        code = model.operator_codes[op.opcode_index]
+        if name == f"{code.custom_code or code.builtin_code.name}_{position}":
+            return op
+    return None
 
 
 def _named(graph: SubGraph, index: int) -> str:

@@ -89,7 +89,8 @@ class File:
             self.check_span(at, 4, 4)
         offset: int = _UINT32.unpack_from(self.data, at)[0]
         if not 0 < offset <= self.size - at - 4:
-            raise Corrupt(f"offset {offset} leads out of the file ({self.size} bytes)", at)
+            size = f"{self.size} bytes: perhaps it is cut short"
+            raise Corrupt(f"offset {offset} leads out of the file ({size})", at)
         return at + offset
 
     def table(self, position: int) -> VTable:

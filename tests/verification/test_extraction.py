@@ -106,3 +106,16 @@ def test_subgraphs_that_are_called_come_along() -> None:
     assert len(one_operator(model, loop)[0].subgraphs) == len(model.subgraphs)
     other = next(i for i in range(len(model.subgraphs[0].operators)) if i != loop)
     assert len(one_operator(model, other)[0].subgraphs) == 1
+
+
+def test_operators_by_the_names_that_reports_give_them() -> None:
+    path = model_path("mlperf-tiny__kws_ref_model.tflite")
+    model = read_model(path)
+    graph = model.subgraphs[0]
+    first, last = graph.operators[2], graph.operators[4]
+    named = extract(model, ["CONV_2D_2"], ["CONV_2D_4"])
+    by_index = extract(model, [first.inputs[0] or 0], [last.outputs[0]])
+    assert write_model(named) == write_model(by_index)
+    assert len(named.subgraphs[0].operators) == 3 and len(named.subgraphs[0].inputs) == 1
+    with pytest.raises(ExtractionError, match="no tensor named 'CONV_2D_3'"):
+        extract(model, ["CONV_2D_3"], [])
