@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tests.generation.models import library
 from tests.models import newer_model_path
 from tests.oracle import litert_interpreter
 from tflite_ort import Interpreter, LanguageModel, open_bundle
+from tflite_ort.providers.processor import blocked_channels
 
 Array = npt.NDArray[Any]
 
@@ -26,6 +28,10 @@ SAID = {
     "hf_lfm2": "�" * 57,
 }
 LOWEST = np.float32(-0.7 * np.finfo(np.float32).max)
+# XNNPACK takes inverse square roots from an estimate of the CPU. Without AVX-512 it is a coarser
+# one: activations halfway between two codes are rounded otherwise than here, and tokens whose
+# logits are apart by less than this part of the largest one change places (docs/generate.md).
+TIE = 0.0 if blocked_channels() == 16 else 0.018
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +42,11 @@ def _libraries() -> None:
 
 def decoded(model: Any, prompt: tuple[int, ...], count: int) -> list[int]:
     """The most likely tokens, by a loop over an interpreter that reads token by token."""
+    return [int(logits.argmax()) for logits in logits_of(model, prompt, count)]
+
+
+def logits_of(model: Any, prompt: tuple[int, ...], count: int) -> list[Array]:
+    """The logits of each token that `decoded` gives."""
     step = model.get_signature_runner("decode")
     details = step.get_input_details()
     state = {
@@ -43,7 +54,7 @@ def decoded(model: Any, prompt: tuple[int, ...], count: int) -> list[int]:
         for name, each in details.items()
         if name.startswith("kv_cache")
     }
-    tokens = list(prompt)
+    tokens, found = list(prompt), list[Array]()
     for position in range(len(prompt) + count - 1):
         shape, dtype = details["mask"]["shape"], np.dtype(details["mask"]["dtype"])
         seen = np.broadcast_to(np.arange(shape[-1]) <= position, shape)
@@ -58,29 +69,46 @@ def decoded(model: Any, prompt: tuple[int, ...], count: int) -> list[int]:
         made = step(**given, **state)
         state = {name: made[name] for name in state}
         if position >= len(prompt) - 1:
-            tokens.append(int(made["logits"].argmax()))
-    return tokens[len(prompt) :]
+            found.append(made["logits"].reshape(-1).copy())
+            tokens.append(int(found[-1].argmax()))
+    return found
+
+
+def agreed(name: str, got: Sequence[int]) -> int:
+    """How many tokens are those of LiteRT, up to the first tie that is decided otherwise."""
+    path = newer_model_path(f"{name}.litertlm")
+    prompt = LanguageModel(path).prompt_tokens(PROMPT, template=False)
+    model = litert_interpreter(bytes(open_bundle(path).model_content()))
+    for place, logits in enumerate(logits_of(model, prompt, len(got))):
+        if got[place] != logits.argmax():
+            apart = (logits.max() - logits[got[place]]) / np.abs(logits).max()
+            print(f"token {place}: {got[place]}, LiteRT {logits.argmax()}, {apart:.1e} apart")
+            assert apart < TIE
+            return place
+    return len(got)
 
 
 @pytest.mark.parametrize("name", BUNDLES)
 def test_the_most_likely_tokens_are_those_of_litert(name: str) -> None:
-    path = newer_model_path(f"{name}.litertlm")
-    model = LanguageModel(path)
-    prompt = model.prompt_tokens(PROMPT, template=False)
+    model = LanguageModel(newer_model_path(f"{name}.litertlm"))
     result = model.generate(PROMPT, max_tokens=COUNT, template=False)
-    content = bytes(open_bundle(path).model_content())
-    want = decoded(litert_interpreter(content), prompt, COUNT)
-    got = result.tokens
-    assert len(got) == COUNT or result.finish == "stop"
-    assert list(got) == want[: len(got)]
-    assert SAID[name].startswith(result.text.rstrip("�"))
+    assert len(result.tokens) == COUNT or result.finish == "stop"
+    same = agreed(name, result.tokens)
+    assert same >= COUNT // 2
+    if same == len(result.tokens):
+        assert SAID[name].startswith(result.text.rstrip("�"))
 
 
 @pytest.mark.parametrize("name", BUNDLES)
 def test_the_text_is_that_of_litert_lm(name: str) -> None:
     model = LanguageModel(newer_model_path(f"{name}.litertlm"))
-    text = model.generate(PROMPT, max_tokens=60, template=False).text
-    assert text.rstrip("�") == SAID[name].rstrip("�")
+    result = model.generate(PROMPT, max_tokens=60, template=False)
+    same = agreed(name, result.tokens)
+    if same == len(result.tokens):
+        assert result.text.rstrip("�") == SAID[name].rstrip("�")
+    else:
+        text = model.generate(PROMPT, max_tokens=same, template=False).text
+        assert SAID[name].startswith(text.rstrip("�"))
 
 
 @pytest.mark.parametrize("name", BUNDLES)
