@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from onnx import helper
 
+from tflite_ort.providers.trials import exact_weight_type
+
 Array = npt.NDArray[Any]
 Wanted = Callable[..., Any]
 Trials = Callable[[np.dtype[Any]], Iterator["Trial"]]
@@ -295,10 +297,12 @@ def pooled(dtype: np.dtype[Any]) -> Iterator[Trial]:
 
 
 def byte_products(dtype: np.dtype[Any]) -> Iterator[Trial]:
-    """MatMulInteger of bytes with signed ones, of the greatest magnitudes."""
+    """MatMulInteger of bytes of the greatest magnitudes: signed ones with signed ones, unsigned
+    ones with those of the type that graphs have on this CPU."""
+    other = np.dtype(np.int8 if dtype.kind == "i" else exact_weight_type())
     for depth in (1, 3, 64, 257):
         a = np.resize(edges(dtype), (5, depth))
-        b = np.resize(edges(np.dtype(np.int8)), (depth, 9))
+        b = np.resize(edges(other), (depth, 9))
         yield _trial(a.astype(np.int32) @ b.astype(np.int32), a, b)
 
 
