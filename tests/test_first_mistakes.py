@@ -18,6 +18,7 @@ from tests.one_op import T, one_op_model
 from tflite_ort import (
     AllocationError,
     BuiltinOpResolver,
+    GenerationError,
     Interpreter,
     MalformedModel,
     MissingDelegate,
@@ -31,7 +32,10 @@ from tflite_ort import (
     first_state,
 )
 from tflite_ort.command.cli import app
+from tflite_ort.generation.chat import prompt_of
+from tflite_ort.generation.metadata import LanguageMetadata
 from tflite_ort.schema import Op, ReshapeOptions, TensorType, read_model, write_model
+from tflite_ort.tasks import vision
 
 KWS = "mlperf-tiny__kws_ref_model.tflite"
 SHAPE = (1, 8, 10, 3)
@@ -286,6 +290,18 @@ def test_names_of_signatures_and_of_their_inputs() -> None:
 def test_each_name_is_listed_once() -> None:
     names = dir(tflite_ort)
     assert len(names) == len(set(names)) and {"Interpreter", "export_onnx"} <= set(names)
+
+
+def test_one_message_in_the_place_of_a_list() -> None:
+    message: Any = {"role": "user", "content": "Hello"}
+    with pytest.raises(GenerationError, match="a list of messages; this is one message"):
+        prompt_of(message, LanguageMetadata(), "")
+
+
+def test_a_classifier_without_labels() -> None:
+    path = model_path("tflite-support__mobilenet_v2_1.0_224_quant.tflite")
+    with pytest.raises(ModelError, match=r"a network for embedding, .* a label for each element"):
+        vision.ImageClassifier.create_from_model_path(str(path))
 
 
 # The command line --------------------------------------------------------------------------------
