@@ -34,6 +34,7 @@ from tflite_ort import (
 from tflite_ort.command.cli import app
 from tflite_ort.generation.chat import prompt_of
 from tflite_ort.generation.metadata import LanguageMetadata
+from tflite_ort.prediction import images, record_files
 from tflite_ort.schema import Op, ReshapeOptions, TensorType, read_model, write_model
 from tflite_ort.tasks import vision
 
@@ -340,3 +341,20 @@ def test_a_job_without_inputs_leaves_no_folder(
     monkeypatch.chdir(tmp_path)
     assert said_by("predict", model_path(KWS), given, "--out", "out.csv")[0] == 1
     assert [each.name for each in tmp_path.iterdir() if not each.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "needed"),
+    [
+        ("x.png", images, "reading images needs Pillow: pip install 'tflite-ort[images]'"),
+        ("x.csv", record_files, "CSV files need pyarrow: pip install 'tflite-ort[predict]'"),
+    ],
+)
+def test_a_job_without_the_package_that_reads_does_not_begin(
+    name: str, module: Any, needed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "optional_module", lambda _: None)
+    (tmp_path / name).write_bytes(b"a\n1\n")
+    code, said = said_by("predict", model_path(KWS), tmp_path / name, "--out", tmp_path / "o.jsonl")
+    assert code == 1 and needed in said
+    assert [each.name for each in tmp_path.iterdir() if each.name[0] != "."] == [name]
