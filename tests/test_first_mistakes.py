@@ -18,6 +18,7 @@ from tests.one_op import T, one_op_model
 from tflite_ort import (
     AllocationError,
     BuiltinOpResolver,
+    GenerationError,
     Interpreter,
     MalformedModel,
     MissingDelegate,
@@ -31,7 +32,11 @@ from tflite_ort import (
     first_state,
 )
 from tflite_ort.command.cli import app
+from tflite_ort.generation.chat import prompt_of
+from tflite_ort.generation.metadata import LanguageMetadata
+from tflite_ort.prediction import images, record_files
 from tflite_ort.schema import Op, ReshapeOptions, TensorType, read_model, write_model
+from tflite_ort.tasks import vision
 
 KWS = "mlperf-tiny__kws_ref_model.tflite"
 SHAPE = (1, 8, 10, 3)
@@ -288,6 +293,18 @@ def test_each_name_is_listed_once() -> None:
     assert len(names) == len(set(names)) and {"Interpreter", "export_onnx"} <= set(names)
 
 
+def test_one_message_in_the_place_of_a_list() -> None:
+    message: Any = {"role": "user", "content": "Hello"}
+    with pytest.raises(GenerationError, match="a list of messages; this is one message"):
+        prompt_of(message, LanguageMetadata(), "")
+
+
+def test_a_classifier_without_labels() -> None:
+    path = model_path("tflite-support__mobilenet_v2_1.0_224_quant.tflite")
+    with pytest.raises(ModelError, match=r"a network for embedding, .* a label for each element"):
+        vision.ImageClassifier.create_from_model_path(str(path))
+
+
 # The command line --------------------------------------------------------------------------------
 
 
@@ -324,3 +341,20 @@ def test_a_job_without_inputs_leaves_no_folder(
     monkeypatch.chdir(tmp_path)
     assert said_by("predict", model_path(KWS), given, "--out", "out.csv")[0] == 1
     assert [each.name for each in tmp_path.iterdir() if not each.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "needed"),
+    [
+        ("x.png", images, "reading images needs Pillow: pip install 'tflite-ort[images]'"),
+        ("x.csv", record_files, "CSV files need pyarrow: pip install 'tflite-ort[predict]'"),
+    ],
+)
+def test_a_job_without_the_package_that_reads_does_not_begin(
+    name: str, module: Any, needed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "optional_module", lambda _: None)
+    (tmp_path / name).write_bytes(b"a\n1\n")
+    code, said = said_by("predict", model_path(KWS), tmp_path / name, "--out", tmp_path / "o.jsonl")
+    assert code == 1 and needed in said
+    assert [each.name for each in tmp_path.iterdir() if each.name[0] != "."] == [name]

@@ -41,12 +41,13 @@ from tflite_ort.command.arguments import (
 from tflite_ort.command.terminal import count_text, new_console, say, say_json
 from tflite_ort.opening import opened_model
 from tflite_ort.prediction.array_files import InputError
-from tflite_ort.prediction.images import takes_images
+from tflite_ort.prediction.images import pillow_module, takes_images
 from tflite_ort.prediction.job import Job, locked, opened_job
 from tflite_ort.prediction.local import Tell, run_processes, run_threads
 from tflite_ort.prediction.pool import cores
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.ray_engine import Cluster, run_ray
+from tflite_ort.prediction.record_files import RECORD_FILES, check_records
 from tflite_ort.prediction.results import Done
 from tflite_ort.prediction.units import IMAGES, SOUND, WITH_COLUMNS, Unit, suffix_of, units_of
 from tflite_ort.prediction.work import Setup, Worker
@@ -172,7 +173,7 @@ def predict(
             out,
             writer_for(out, worker.columns),
             description,
-            _noted(units, dict(_notes(worker, preparation))),
+            _noted(units, dict(_notes(worker, preparation)), here=engine is not Engine.RAY),
             overwrite=overwrite,
             save_seconds=save_every,
         )
@@ -297,15 +298,34 @@ def _notes(worker: Worker, how: Preparation) -> Iterator[tuple[str, str]]:
         yield SOUND, "sound keeps the rate of its file, since the model names none (--rate does)"
 
 
-def _noted(units: Iterator[Unit], notes: Mapping[str, str]) -> Iterator[Unit]:
-    """The units; what there is to say of them is said once."""
-    said = set[str]()
+def _noted(units: Iterator[Unit], notes: Mapping[str, str], *, here: bool) -> Iterator[Unit]:
+    """The units; what there is to say of them is said once.
+
+    Args:
+        here: they are read on this machine.
+
+    Raises:
+        InputError: the package that reads them is not installed.
+    """
+    said, suffixes = set[str](), set[str]()
     for unit in units:
-        note = notes.get(suffix_of(unit.path))
+        suffix = suffix_of(unit.path)
+        if here and suffix not in suffixes:
+            _check_package(suffix)
+            suffixes.add(suffix)
+        note = notes.get(suffix)
         if note is not None and note not in said:
             say(f"note: {note}", error=True)
             said.add(note)
         yield unit
+
+
+def _check_package(suffix: str) -> None:
+    """Say before the job that no file of this suffix can be read, not of each row."""
+    if suffix in IMAGES:
+        pillow_module("reading images")
+    if suffix in RECORD_FILES:
+        check_records(suffix)
 
 
 def _read_names(worker: Worker, setup: Setup) -> list[str]:

@@ -320,7 +320,7 @@ def _given(given: _Files, source: Model, path: Path) -> list[dict[int, Array]]:
 def _print(report: Report) -> None:
     for name, reason in report.skipped.items():
         say(f"{name} left out: {reason}")
-    say(f"{report.model}: {report.inputs}, beside {report.reference}")
+    say(f"{report.model}: {report.inputs}, compared with {report.reference}")
     for result in report.runtimes:
         _print_runtime(result)
     if report.exit_code and not litert_installed():

@@ -52,7 +52,7 @@ def decoded_image(
     content: bytes, details: Details, normalization: Normalization | None, origin: object
 ) -> Array:
     """As `read_image`, of the bytes of a file; `origin` names them in errors."""
-    pillow = _pillow(f"reading the image {origin}")
+    pillow = pillow_module(f"reading the image {origin}")
     channels = image_size(details)[2]
     try:
         with pillow.open(io.BytesIO(content)) as file:
@@ -85,7 +85,7 @@ def image_of_pixels(
     given = pixels[..., 0] if pixels.shape[2:] == (1,) else pixels
     if given.shape[2:] not in ((), (3,), (4,)):
         raise InputError(f"{origin} has {given.shape[-1]} channels; an image has 1, 3 or 4")
-    image = _pillow(f"resizing {origin}").fromarray(np.ascontiguousarray(given))
+    image = pillow_module(f"resizing {origin}").fromarray(np.ascontiguousarray(given))
     return _values(image.convert(_MODES[channels]), details, normalization)
 
 
@@ -112,7 +112,12 @@ def takes_images(details: Details) -> bool:
     return leads and signature[-1] in _MODES
 
 
-def _pillow(task: str) -> Any:
+def pillow_module(task: str) -> Any:
+    """Pillow's module of images.
+
+    Raises:
+        InputError: it is not installed; the message names the task.
+    """
     pillow = optional_module("PIL.Image")
     if pillow is None:
         raise InputError(f"{task} needs Pillow: pip install 'tflite-ort[images]'")
@@ -138,7 +143,7 @@ def converted(image: Any, mode: str) -> Any:
     """
     if image.mode.startswith("I;16") or (image.mode == "I" and image.format in _WIDE):
         pixels = (np.asarray(image) >> 8).astype(np.uint8)
-        return _pillow("reading a picture of 16 bits").fromarray(pixels).convert(mode)
+        return pillow_module("reading a picture of 16 bits").fromarray(pixels).convert(mode)
     if image.mode in ("I", "F"):
         raise InputError("has pixels of 32 bits, and nothing tells which value is white")
     return image if image.mode == mode else image.convert(mode)
@@ -148,7 +153,7 @@ def resized(image: Any, size: tuple[int, int]) -> Any:
     """Pillow's `image` with another (width, height), as TFLite's task library resizes: a pixel is
     weighed of the four around its place, also in a smaller picture, and pixels have their place in
     their middle."""
-    pillow = _pillow("resizing")
+    pillow = pillow_module("resizing")
     steps = image.width / size[0], image.height / size[1]
     places = (steps[0], 0.0, 0.0, 0.0, steps[1], 0.0)
     return image.transform(size, pillow.Transform.AFFINE, places, pillow.Resampling.BILINEAR)

@@ -122,6 +122,17 @@ def readable(path: str, said: str) -> Iterator[None]:
         raise InputError(f"{path} {said}: {error}") from error
 
 
+def check_records(suffix: str) -> None:
+    """
+    Raises:
+        InputError: what reads tables with this suffix is not installed.
+    """
+    if suffix == ".csv":
+        _needed("pyarrow", "CSV files")
+    else:
+        parquet_module()
+
+
 def parquet_module() -> Any:
     """pyarrow.parquet.
 

@@ -23,7 +23,7 @@ class Report(Results):
 
     def __str__(self) -> str:
         """The verdict on each runtime in a line, and why."""
-        lines = [f"{self.model}: {self.inputs}, beside {self.reference}"]
+        lines = [f"{self.model}: {self.inputs}, compared with {self.reference}"]
         lines += (f"{name} left out: {reason}" for name, reason in self.skipped.items())
         lines += (f"{each.runtime}: {each.verdict}. {each.reason}" for each in self.runtimes)
         return "\n".join(lines)
