@@ -13,7 +13,7 @@ import onnxruntime
 
 from tflite_ort import Interpreter
 from tflite_ort.providers.settings import Settings
-from tflite_ort.providers.trials import exact_weight_type
+from tflite_ort.providers.trials import exact_weight_type, multiplies_in_pairs
 
 
 def optimised_nodes(model: bytes | Path, **arguments: Any) -> Counter[str]:
@@ -25,7 +25,7 @@ def optimised_nodes(model: bytes | Path, **arguments: Any) -> Counter[str]:
 def optimised_graphs(model: bytes | Path, **arguments: Any) -> list[onnx.ModelProto]:
     """The graphs that ONNX Runtime runs at an invoke."""
     content = model.read_bytes() if isinstance(model, Path) else model
-    exact_weight_type()  # tried once a process, in a session of its own
+    exact_weight_type(), multiplies_in_pairs()  # tried once a process, in sessions of their own
     plain = onnxruntime.SessionOptions
     with TemporaryDirectory() as folder:
 

@@ -14,13 +14,13 @@ from tests.one_op import Node, T, graph_model
 from tests.patterns.test_cached_attention import Layer
 from tflite_ort import Interpreter
 from tflite_ort.providers.settings import Settings
-from tflite_ort.providers.trials import exact_weight_type
+from tflite_ort.providers.trials import exact_weight_type, multiplies_in_pairs
 from tflite_ort.schema import Op
 
 
 def reuses(model: bytes) -> list[bool]:
     """Whether the sessions of a model use memory again."""
-    exact_weight_type()  # tried once a process, in a session of its own
+    exact_weight_type(), multiplies_in_pairs()  # tried once a process, in sessions of their own
     made: list[Any] = []
     plain = onnxruntime.SessionOptions
 
