@@ -184,8 +184,8 @@ def test_a_residual_with_a_clip_stays_in_blocks() -> None:
 
 @with_blocks
 def test_maps_of_few_channels_stay_in_blocks() -> None:
-    # A map of up to four channels is read as an image, and RESIZE_BILINEAR reads channels last where
-    # they are no multiple of 8.
+    # A map of up to four channels is read as an image, and one whose channels are no multiple of 8
+    # is resized with channels last.
     narrow, middle = (8, "resize") if blocked_channels() == 16 else (6, "add")
     nodes = optimised_nodes(residuals(narrow, "add", middle, "add"))
     assert nodes["ReorderOutput"] == 1 and nodes["ReorderInput"] == nodes["Resize"] == 0

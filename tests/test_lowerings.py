@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -40,6 +42,7 @@ from tflite_ort.schema import (
     write_model,
 )
 from tflite_ort.specialize.specialization import specialize
+from tflite_ort.tuning import costs as costs_of
 from tflite_ort.tuning.costs import modelled_chooser
 from tflite_ort.tuning.timing import forced, lowerings_of
 
@@ -277,7 +280,7 @@ def test_a_long_softmax_of_codes_is_in_floats() -> None:
         return optimised_nodes(builder.write())
 
     assert nodes(4) == {"QLinearSoftmax": 1}
-    if platform.machine() in ("x86_64", "AMD64") and exact_weight_type() == "int8":
+    if platform.machine() in ("x86_64", "AMD64"):
         assert nodes(512)["Softmax"] == 1
 
 
@@ -356,10 +359,19 @@ def test_the_model_groups_columns_of_an_image() -> None:
     op = image_layer(96, 3)
     lowerings = lowerings_of(op, _TARGET, _RESOLVER.translators)
     assert len(lowerings) > 10
-    by_model = modelled_chooser("int8")(op, lowerings)
-    assert by_model.startswith("columns") or platform.machine() not in ("x86_64", "AMD64")
+    for weights in ("int8", "uint8"):
+        by_model = modelled_chooser(weights)(op, lowerings)
+        assert by_model.startswith("columns") or platform.machine() not in ("x86_64", "AMD64")
+        assert modelled_chooser(weights)(op, lowerings) == by_model
     assert modelled_chooser("unheard of")(op, lowerings) == "windows"
-    assert modelled_chooser("int8")(op, lowerings) == by_model
+
+
+def test_every_kind_of_work_has_a_time_on_every_kind_of_cpu() -> None:
+    costs = json.loads(Path(costs_of.__file__).with_name("costs.json").read_text("utf-8"))
+    assert {"x86_64 int8", "x86_64 uint8"} <= costs.keys()
+    kinds = set().union(*costs.values())
+    assert all(times.keys() == kinds for times in costs.values())
+    assert all(0 <= time < 100 for times in costs.values() for time in times.values())
 
 
 def test_other_targets_have_one_lowering() -> None:

@@ -148,7 +148,7 @@ def _graphs(model: Path, file: Path, seed: str) -> list[str]:
                 print(hashlib.sha256(source).hexdigest())
                 super().__init__(source, *rest)
 
-        trials.exact_weight_type()
+        trials.exact_weight_type(), trials.multiplies_in_pairs()
         session.PlainSession = Seen
         Interpreter(sys.argv[1], tune=sys.argv[2], cache=False).allocate_tensors()
     """
