@@ -162,7 +162,8 @@ def _largest_weights() -> Iterator[npt.NDArray[np.int8]]:
     pairs = np.resize(_PAIRS, (_CHANNELS, 2))
     # Each pair, then itself in the other order: no sum of two others would fit.
     pairs = np.tile(np.hstack([pairs, pairs[:, ::-1]]), (1, _CHANNELS // 4))
-    for channels, kernel in ((_CHANNELS, 3), (_CHANNELS - 4, 3), (_CHANNELS - 4, _SIDE)):
+    few = _CHANNELS - 4
+    for channels, kernel in ((_CHANNELS, 1), (_CHANNELS, 3), (few, 1), (few, 3), (few, _SIDE)):
         yield np.tile(pairs[:channels, :, None, None], (1, 1, kernel, kernel))
     depthwise = np.empty((_CHANNELS, 1, 3, 3), np.int8)
     depthwise[::2], depthwise[1::2] = 127, -128
