@@ -1,10 +1,11 @@
 """The speed of real networks beside LiteRT's: measured, and as the page docs/benchmarks.md.
 
     python benchmarks/speed_page.py measure FOLDER... [--threads 1,2] [--json RECORD]
-    python benchmarks/speed_page.py page RECORD
+    python benchmarks/speed_page.py page RECORD [--other]
 
 The networks are those that the ``index.json`` of a folder calls so. `measure` prints the classes.
-`page` writes the tables of docs/benchmarks.md and the plots in docs/pictures.
+`page` writes the tables of docs/benchmarks.md and the plots in docs/pictures; with ``--other`` the
+record is of another processor, which has a table of classes alone.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def main() -> None:
     measuring.set_defaults(run=measured)
     writing = verbs.add_parser("page")
     writing.add_argument("record", type=Path)
+    writing.add_argument("--other", action="store_true")
     writing.set_defaults(run=written)
     given = parser.parse_args()
     given.run(given)
@@ -83,12 +85,16 @@ def written(given: argparse.Namespace) -> None:
     """The page with the record's tables, and the plots."""
     record = json.loads(given.record.read_text(encoding="utf-8"))
     results, kinds = read_suite(record)
-    for threads in sorted({each.threads for each in results}):
-        plot = speed_plot(results, kinds, threads)
-        write_text(DOCS / "pictures" / f"speed_{threads}.svg", plot + "\n")
+    if given.other:
+        tables = {"other": _classes(results, kinds), "other machine": _machine(record)}
+    else:
+        tables = {"classes": _classes(results, kinds), "networks": _networks(results, kinds)}
+        tables["machine"] = _machine(record)
+        for threads in sorted({each.threads for each in results}):
+            plot = speed_plot(results, kinds, threads)
+            write_text(DOCS / "pictures" / f"speed_{threads}.svg", plot + "\n")
     text = PAGE.read_text(encoding="utf-8")
-    tables = {"classes": _classes(results, kinds), "networks": _networks(results, kinds)}
-    for name, rows in {**tables, "machine": _machine(record)}.items():
+    for name, rows in tables.items():
         between = re.compile(f"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
         text, count = between.subn(lambda found, rows=rows: found[1] + rows + found[2], text)
         if count != 1:
