@@ -104,7 +104,6 @@ def export_onnx(
         ExportError: lists all operators without a translation; graph does not load; `check` fails.
     """
     form = _chosen_form(weights, hybrid, custom_ops, decode, batch, written)
-    _check_types(model, input_shapes, resolver)
     source, origin = _source(model, budgets, external_roots, form)
     resolver, target = resolver or BuiltinOpResolver(), form.target(weights, hybrid)
     sizes = input_shapes or {}, batch
@@ -138,6 +137,7 @@ def _translated(
     """The model of these shapes and of this batch, what it becomes, and why sizes that the file
     leaves open are fixed; empty where they are not."""
     domain, (shapes, batch) = custom_ops is not None, sizes
+    _check_tables(shapes, resolver)
     if domain:
         resolver = with_custom_nodes(resolver, untranslated(source, resolver))
     check_operators(source, resolver)
@@ -191,6 +191,7 @@ def _source(
 ) -> tuple[Model, Source | None]:
     """The model, of a signature if `form` names one, and what it was read from."""
     origin = None
+    _check_source(model)
     if isinstance(model, Model):
         source = model
         check(source)
@@ -231,15 +232,22 @@ def _chosen_form(
     return form
 
 
-def _check_types(model: object, input_shapes: object, resolver: object) -> None:
+def _check_source(model: object) -> None:
     """
     Raises:
-        TypeError: one is something else than is expected, such as an interpreter.
+        TypeError: it is something else, such as an interpreter.
     """
     if not isinstance(model, Model | str | os.PathLike | bytes | bytearray | memoryview):
         kind = type(model).__name__
         raise TypeError(f"model must be a path, the bytes of a file or a Model, got {kind}")
-    if input_shapes is not None and not isinstance(input_shapes, Mapping):
+
+
+def _check_tables(input_shapes: object, resolver: object) -> None:
+    """
+    Raises:
+        TypeError: one is something else than the table that is expected.
+    """
+    if not isinstance(input_shapes, Mapping):
         raise TypeError(
             'input_shapes is a dictionary by input, such as {"image": ("batch", None, None, 3)}, '
             f"got {input_shapes!r}"

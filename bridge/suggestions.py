@@ -7,8 +7,14 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tflite_ort.schema.file.other_formats import archive_format
+from tflite_ort.optional import late
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.file import other_formats
+else:
+    other_formats = late("tflite_ort.schema.file.other_formats")
 
 # Of names alike, ``difflib``'s measure: CONV2D is 0.92 like CONV_2D, ADD 0.67 like ADD_N.
 _ALIKE = 0.6
@@ -58,7 +64,7 @@ def unopened(error: OSError) -> str:
 def _of_folder(path: Path) -> str:
     names = _names(path)
     models = sorted(name for name in names if name.endswith(".tflite"))
-    return f"; it has {models[0]!r}" if models else archive_format(names)
+    return f"; it has {models[0]!r}" if models else other_formats.archive_format(names)
 
 
 def _near_file(path: Path) -> str:

@@ -13,11 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 import tflite_ort
-from tests.models import model_path
+from tests.models import model_path, newer_model_path
 from tests.one_op import T, one_op_model
 from tflite_ort import (
     AllocationError,
+    BatchWarning,
     BuiltinOpResolver,
+    CacheWarning,
     GenerationError,
     Interpreter,
     MalformedModel,
@@ -260,6 +262,20 @@ def test_an_interpreter_in_the_place_of_a_model() -> None:
     interpreter: Any = Interpreter(model_path(KWS))
     with pytest.raises(TypeError, match=r"model must be a path, .* got Interpreter"):
         export_onnx(interpreter)
+
+
+def test_a_warning_names_the_line_that_called(tmp_path: Path) -> None:
+    """Not a line of the library, however deep it warns."""
+    file = tmp_path / "file"
+    file.write_bytes(b"")
+    batch = Interpreter(newer_model_path("yolo_float.tflite"))
+    shape = batch.get_input_details()[0]["shape"]
+    batch.resize_tensor_input(batch.get_input_details()[0]["index"], (4, *shape[1:]))
+    with pytest.warns(CacheWarning) as caught:
+        Interpreter(model_path(KWS), cache=file)
+    with pytest.warns(BatchWarning) as more:
+        batch.allocate_tensors()
+    assert [each.filename for each in (*caught, *more)] == [__file__] * 2
 
 
 def test_a_batch_of_a_file() -> None:

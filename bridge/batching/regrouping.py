@@ -6,7 +6,6 @@ operator works row by row; where one does not, the samples run into each other.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +26,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.values.operators import key_of
 from tflite_ort.schema.values.sizes import is_known, may_differ
+from tflite_ort.warned import warn_caller
 
 Shape = tuple[int, ...]
 # The elements keep their order, whatever the shape.
@@ -54,7 +54,7 @@ def warn_of_regrouping(
             "for each sample: a resize changes shapes and no operator. Interpreter(batch=...) runs "
             "a batch."
         )
-        warnings.warn(text, BatchWarning, stacklevel=7)
+        warn_caller(text, BatchWarning)
     return bool(names)
 
 

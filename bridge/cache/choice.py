@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from typing import TYPE_CHECKING
 
 from tflite_ort.optional import late, optional_module
 from tflite_ort.schema import CacheWarning
+from tflite_ort.warned import warn_caller
 
 if TYPE_CHECKING:
     import pathlib
@@ -63,7 +63,7 @@ def chosen_folder(choice: CacheChoice | None) -> folders.CacheFolder | None:
         path = os.path.abspath(path)
     folder = folders.CacheFolder(path, size_limit)
     if reason := folder.distrusted():
-        warnings.warn(f"nothing is cached: {reason}", CacheWarning, stacklevel=2)
+        warn_caller(f"nothing is cached: {reason}", CacheWarning)
         return None
     return folder
 
@@ -81,5 +81,5 @@ def size_limit() -> int:
     try:
         return int(float(text)) if text else DEFAULT_LIMIT
     except (OverflowError, ValueError):
-        warnings.warn(f"{LIMIT_VARIABLE}={text!r} is no number", CacheWarning, stacklevel=2)
+        warn_caller(f"{LIMIT_VARIABLE}={text!r} is no number", CacheWarning)
         return DEFAULT_LIMIT

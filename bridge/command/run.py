@@ -109,9 +109,10 @@ def run(
     columns = described_inputs(called.inputs, called.metadata.inputs)
     refuse_unused_preparation(context, preparation, columns)
     given = read_inputs(inputs or (), columns, preparation, tell)
-    if drawn := [each.name for each in columns if each.details["index"] not in given]:
-        tell(f"{', '.join(drawn)}: random values, as no --input gives others")
-    results = called.run(called.drawn(seed) | given)
+    drawn = called.drawn(seed)
+    if names := [each.name for each in columns if each.details["index"] not in given]:
+        tell(f"{', '.join(names)}: random values, as no --input gives others")
+    results = called.run(drawn | given)
     if as_json_text:
         say_json(as_json(results))
     elif not quiet:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ from tflite_ort.providers.delegates import AUTO, OpResolverType, ProviderChoices
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.schema import BatchWarning, Model, TensorError, Unbatchable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.warned import warn_caller
 
 if TYPE_CHECKING:
     from tflite_ort import device_choice
@@ -158,7 +158,7 @@ class RowModel:
             else:
                 self._idle[size].append(self._runner(interpreter, size))
                 return size
-        warnings.warn(f"rows run one at a time: {refused}", BatchWarning, stacklevel=4)
+        warn_caller(f"rows run one at a time: {refused}", BatchWarning)
         return 1
 
     def _read(self) -> Model:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -30,6 +29,7 @@ from tflite_ort.tasks.options import BaseOptions
 from tflite_ort.tasks.rects import Rect
 from tflite_ort.tasks.warp import places
 from tflite_ort.tuning.costs import modelled_chooser
+from tflite_ort.warned import warn_caller
 
 if TYPE_CHECKING:
     from tflite_ort import device_choice
@@ -117,7 +117,7 @@ def _session_or_cpu(
         if provider == ON_CPU:
             raise
         text = f"{provider.name} cannot load the {kind.name}, which the CPU runs: {error}"
-        warnings.warn(text[:_LONGEST], DelegateWarning, stacklevel=6)
+        warn_caller(text[:_LONGEST], DelegateWarning)
     return session(ON_CPU)
 
 

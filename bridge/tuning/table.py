@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import platform
-import warnings
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -21,6 +20,7 @@ from tflite_ort.files import write_text
 from tflite_ort.providers.processor import processor
 from tflite_ort.providers.session import ORT_BUILD
 from tflite_ort.schema import CacheWarning, OperatorView, TensorView
+from tflite_ort.warned import warn_caller
 
 FORMAT = 1
 _MOST_BYTES = 1 << 24
@@ -98,10 +98,10 @@ def _machines(path: Path) -> dict[str, Layers]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        warnings.warn(f"{path} is not read: {error}", CacheWarning, stacklevel=3)
+        warn_caller(f"{path} is not read: {error}", CacheWarning)
         return {}
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        warnings.warn(f"{path} is no table of tuned layers", CacheWarning, stacklevel=3)
+        warn_caller(f"{path} is no table of tuned layers", CacheWarning)
         return {}
     machines = content.get("machines")
     return {

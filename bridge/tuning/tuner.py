@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from tflite_ort.tuning.costs import by_cost, modelled_chooser
 from tflite_ort.tuning.table import TuningTable, layer_key
 from tflite_ort.tuning.timing import lowering_times
 from tflite_ort.versioning.registry import Registry
+from tflite_ort.warned import warn_caller
 
 View = OperatorView[Any]
 # How a layer's lowering was found: it was timed, was in the table, or there was no time left.
@@ -78,7 +78,7 @@ class Tuner:
         try:
             self.table.save()
         except OSError as error:
-            warnings.warn(f"tuned layers are not kept: {error}", CacheWarning, stacklevel=2)
+            warn_caller(f"tuned layers are not kept: {error}", CacheWarning)
 
     def _choose(self, target: Target, op: View, lowerings: Sequence[Lowering]) -> str:
         modelled = modelled_chooser(target.weights)

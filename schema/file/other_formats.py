@@ -14,7 +14,7 @@ _BUNDLE = "a bundle of models, which open_bundle reads"
 _KINDS: tuple[tuple[bytes, str], ...] = (
     (rb"\Z", "the file is empty"),
     (rb"version https://git-lfs", "this is a pointer of Git LFS: run git lfs pull"),
-    (rb"\s*<(!doctype|html)", "this is a web page: download the file itself"),
+    (rb"\s*<(!doctype|html|\?xml.*<error>)", "this is a web page: download the file itself"),
     (rb"\s*<\?xml", "this is XML, perhaps a model of another library"),
     (rb"\x89HDF", f"this is an HDF5 file, such as a Keras model{_TFLITE_FIRST}"),
     (rb"\x08\x01\x12", f"this is a TensorFlow SavedModel{_TFLITE_FIRST}"),
