@@ -274,10 +274,47 @@ def slopes_of_channels(rng: np.random.Generator) -> Iterator[Case]:
         yield "RELU", by(shape), x, {"Relu": lambda g: g.op("Relu", "x")}
 
 
+def short_rows(rng: np.random.Generator) -> Iterator[Case]:
+    """A product of rows and a constant row, which may be repeated for each of them."""
+    for rows, width in ((256, 16), (64, 32), (16, 48), (64, 128)):
+        x = rng.normal(size=(rows, width)).astype(np.float32)
+        row = rng.normal(size=width).astype(np.float32)
+
+        def repeated(g: Graph, row: Array = row, rows: int = rows) -> str:
+            return g.op("Mul", "x", g.constant(np.tile(row, (rows, 1))))
+
+        def once(g: Graph, row: Array = row) -> str:
+            return g.op("Mul", "x", g.constant(row))
+
+        yield "MUL by a row", by(x.shape), x, {"repeated row": repeated, "row": once}
+
+
+def patches(rng: np.random.Generator) -> Iterator[Case]:
+    """The cells of an image as patches of 2 x 2, as converters from PyTorch write it."""
+    for side, channels in ((8, 32), (16, 32), (4, 48)):
+        x, half = rng.normal(size=(1, side, side, channels)).astype(np.float32), side // 2
+
+        def shaped(g: Graph, value: str, shape: Sequence[int]) -> str:
+            return g.op("Reshape", value, g.constant(np.int64(shape)))
+
+        def one(g: Graph, half: int = half) -> str:
+            cut = shaped(g, "x", (half, 2, half, 2, g.x.shape[3]))
+            return shaped(g, g.op("Transpose", cut, perm=[1, 3, 0, 2, 4]), (4, half**2, -1))
+
+        def three(g: Graph, half: int = half) -> str:
+            count = g.x.shape[3]
+            first = g.op("Transpose", "x", perm=[0, 3, 1, 2])
+            cut = shaped(g, first, (count * half, 2, half, 2))
+            second = shaped(g, g.op("Transpose", cut, perm=[0, 2, 1, 3]), (1, count, half**2, 4))
+            return shaped(g, g.op("Transpose", second, perm=[0, 3, 2, 1]), (4, half**2, count))
+
+        ways = {"one Transpose": one, "three Transposes": three}
+        yield "TRANSPOSE into patches", by(x.shape), x, ways
+
+
 CASES = (
     *(fully_connected, sums, global_means, maxima, softmaxes, float_products, transposed),
-    kept_cells,
-    slopes_of_channels,
+    *(kept_cells, slopes_of_channels, short_rows, patches),
 )
 
 

@@ -137,7 +137,7 @@ def _is_read_in_rows(op: OperatorView[Conv2DOptions], g: Graph) -> bool:
         and op["filter"].shape[3] == channels
         and op.options.dilation_w_factor == 1
         and is_known(*input.shape[1:3])
-        and g.layout(input) is Layout.LAST
+        and not g.is_in(input, Layout.FIRST)
     )
 
 

@@ -192,6 +192,13 @@ def test_maps_of_few_channels_stay_in_blocks() -> None:
 
 
 @with_blocks
+def test_the_last_of_few_channels_stays_in_blocks() -> None:
+    nodes = optimised_nodes(residuals(4, "add", "add"))
+    assert nodes["ReorderOutput"] == 1
+    assert not nodes["ReorderInput"] + nodes["Clip"] + nodes["Transpose"]
+
+
+@with_blocks
 def test_padded_channels_reorder_nothing_behind_them() -> None:
     network, none = Network(np.random.default_rng(1)), ActivationFunctionType.NONE
     first = network.add("window", "image", none, 16)

@@ -61,6 +61,10 @@ class NotedNodes(ShapedNodes):
         """Whether `tensor` has a value in the graph already."""
         return bool(self._forms.get(tensor.index))
 
+    def is_in(self, tensor: TensorView, layout: Layout) -> bool:
+        """Whether `tensor` has a value in `layout` already."""
+        return any(present is layout for present, _ in self._forms.get(tensor.index, ()))
+
     def note_results(self, tensors: Iterable[TensorView]) -> None:
         """Remember what the graph gives channels-last: it is made so, whatever else reads it."""
         self._results = frozenset(tensor.index for tensor in tensors)

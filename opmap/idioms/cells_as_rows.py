@@ -10,33 +10,27 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.opmap.graph import Graph, Layout
-from tflite_ort.opmap.graph.rows import has_rows
+from tflite_ort.opmap.graph.rows import RESHAPES, has_rows
 from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias
-from tflite_ort.schema import ActivationFunctionType, OperatorView, TensorType
+from tflite_ort.schema import ActivationFunctionType, Op, OperatorView, TensorType
 from tflite_ort.schema.values.sizes import is_known
 
 # Those that ONNX Runtime makes a part of a Gemm.
 _FUSED = frozenset({ActivationFunctionType.NONE, ActivationFunctionType.RELU})
+_MOVES = frozenset({*RESHAPES, Op.TRANSPOSE, Op.FULLY_CONNECTED, Op.SOFTMAX})
 
 
 def product_of_cells(op: OperatorView[Any], g: Graph) -> bool:
     """Translate a CONV_2D as a Gemm; returns whether that is faster.
 
-    The result has to be no larger than the map: a convolution that follows puts it into blocks.
+    What reads the result must not want it in blocks.
     """
+    if not (g.target.cpu_kernels and g.target.block and _is_by_cell(op, g)):
+        return False
     input, filter, bias = op["input"], op["filter"], op.get("bias")
-    if not (g.target.cpu_kernels and g.target.block and _is_by_cell(op)):
+    if g.is_in(input, Layout.FIRST) or not has_rows(op.output):
         return False
-    if any(tensor.type is not TensorType.FLOAT32 for tensor in (input, filter, op.output)):
-        return False
-    if not filter.is_constant or not (bias is None or bias.is_constant):
-        return False
-    outputs, channels = filter.shape[0], filter.shape[3]
-    if input.shape[3] != channels or not g.target.block <= channels >= outputs > 1:
-        return False
-    if not is_known(*input.shape) or g.layout(input) is not Layout.LAST or not has_rows(op.output):
-        return False
-    rows = g.read(input, layout=Layout.ROWS)
+    rows, (outputs, *_, channels) = g.read(input, layout=Layout.ROWS), filter.shape
     weights = g.weights(filter, shape=[outputs, channels], real=True)
     result = g.op("Gemm", rows, weights, accumulator_bias(g, input, filter, bias), transB=1)
     activation = op.options.fused_activation_function
@@ -44,9 +38,22 @@ def product_of_cells(op: OperatorView[Any], g: Graph) -> bool:
     return True
 
 
-def _is_by_cell(op: OperatorView[Any]) -> bool:
-    """Whether each cell of the result is made of one cell, and is made no other number after."""
-    options = op.options
-    is_cell = tuple(op["filter"].shape[1:3]) == (1, 1) and op["input"].rank == 4
-    steps = options.stride_h, options.stride_w
-    return is_cell and steps == (1, 1) and options.fused_activation_function in _FUSED
+def _is_by_cell(op: OperatorView[Any], g: Graph) -> bool:
+    """Whether a convolution of floats makes each cell of one cell, no more channels than it reads,
+    and only moves and such convolutions follow."""
+    input, filter, bias = (*op.inputs, None)[:3]
+    if input is None or filter is None or not filter.is_constant or filter.rank != 4:
+        return False
+    if any(tensor.type is not TensorType.FLOAT32 for tensor in (input, filter, op.output)):
+        return False
+    if not (bias is None or bias.is_constant) or not is_known(*input.shape) or input.rank != 4:
+        return False
+    options, (outputs, *kernel, channels) = op.options, filter.shape
+    if kernel != [1, 1] or (options.stride_h, options.stride_w) != (1, 1):
+        return False
+    if input.shape[3] != channels or not g.target.block <= channels >= outputs > 1:
+        return False
+    return options.fused_activation_function in _FUSED and all(
+        reader.op in _MOVES or (reader.op is Op.CONV_2D and _is_by_cell(reader, g))
+        for reader in g.readers(op.output)
+    )

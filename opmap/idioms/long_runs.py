@@ -84,12 +84,9 @@ def read_operand(
 def _read_row(g: Graph, tensor: TensorView, other: TensorView, domain: Domain) -> ir.Value:
     """An operand of rows; a constant row is repeated for each of them if it is short."""
     data = tensor.data
-    if data is None or not other.rank:
-        return g.read(tensor, layout=Layout.ROWS, domain=domain)
-    rows = row_shape(other)
-    if data.size != rows[1] or not 1 < rows[1] <= _SHORT or rows[0] < 2:
-        return g.read(tensor, layout=Layout.ROWS, domain=domain)
-    if prod(rows) > _MOST_OF_ROWS or not _is_apart(g, tensor, other):
+    rows = (0, 0) if data is None or other.is_constant else row_shape(other)
+    is_short = 1 < rows[1] <= _SHORT and rows[0] > 1 and prod(rows) <= _MOST_OF_ROWS
+    if data is None or not is_short or data.size != rows[1] or not _is_apart(g, tensor, other):
         return g.read(tensor, layout=Layout.ROWS, domain=domain)
     repeated = np.ascontiguousarray(np.broadcast_to(data.reshape(-1), rows))
     return g.constants.add(repeated, tensor.name)

@@ -176,6 +176,18 @@ def layers(shape: Shape, *ops: Op) -> bytes:
     return graph_model(b.tensors, b.nodes, [name])
 
 
+def test_a_number_beside_rows() -> None:
+    """A number has no rows: neither it nor what it multiplies is repeated."""
+    rng, b, shape = np.random.default_rng(2), Builder(), (1, 70, 16)
+    weights = b.constant(rng.integers(-3, 4, (16, 16)))
+    options = FullyConnectedOptions(keep_num_dims=True)
+    name = b.op(Op.FULLY_CONNECTED, [b.input("x", *shape), weights], shape, options)
+    name = b.op(Op.MUL, [b.constant(3), b.op(Op.RELU, [name], shape)], shape)
+    model = graph_model(b.tensors, b.nodes, [name])
+    x = rng.integers(-5, 5, shape).astype(np.float32)
+    np.testing.assert_array_equal(ours(model, [x])[0][0], litert(model, [x])[0])
+
+
 LAYERS = {
     "a product of rows": ((1, 70, 16), (Op.RELU, Op.MUL), 1),
     "a sum of rows": ((1, 70, 16), (Op.RELU, Op.ADD), 1),

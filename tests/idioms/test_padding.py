@@ -100,7 +100,7 @@ FUSED = {
     "depthwise": replace(IMAGE, channels=16, depthwise=True),
     "padded by both": replace(IMAGE, padding=Padding.SAME),
     "padded by both, many channels": replace(IMAGE, channels=16, padding=Padding.SAME, stride=1),
-    "dilated": replace(IMAGE, channels=16, edges=((4, 3), (5, 5)), stride=1, dilation=2),
+    "dilated": replace(IMAGE, channels=16, edges=((2, 3), (3, 1)), stride=1, dilation=2),
     "the number 0": replace(IMAGE, number=0.0),
     "the number -0": replace(IMAGE, number=-0.0),
     "as wide as windows reach": replace(IMAGE, edges=((2, 2), (2, 2)), stride=1),
@@ -108,6 +108,7 @@ FUSED = {
 STAYS = {
     "another number": replace(IMAGE, number=1.0),
     "windows without a cell": replace(IMAGE, edges=((3, 0), (0, 4)), stride=1),
+    "wide edges": replace(IMAGE, channels=16, edges=((4, 3), (5, 5)), stride=1, dilation=3),
     "read elsewhere": replace(IMAGE, also=True),
 }
 
