@@ -54,7 +54,7 @@ COSTS = {
         block_rows=1,
     ),
     "uint8": RoundingCosts(
-        rows=140_000,
+        rows=300_000,
         scaling=0,
         number=95,
         image=1_300_000,
