@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 
 # How many layers have signed weights at least: dense ones, depthwise ones.
 NETWORKS = {
-    "coral__tf2_mobilenet_v2_1.0_224_ptq.tflite": (15, 17),
+    "coral__tf2_mobilenet_v2_1.0_224_ptq.tflite": (10, 17),
     "mlperf-tiny__kws_ref_model.tflite": (0, 4),
     "mlperf-tiny__vww_96_int8.tflite": (6, 12),
     "tflite-support__mobilenet_v2_1.0_224_quant.tflite": (28, 0),

@@ -25,11 +25,11 @@ from tflite_ort.opmap.graph.paired_weights import Rows, are_exact, excess, paire
 _DEPTHWISE, _DENSE = 16, 8
 # Nanoseconds on a Zen 3: what signed weights save of a result and of a product, what these take
 # with them, and what a product of a depthwise layer and an element of another map take.
-_SAVED_RESULT, _SAVED_PRODUCT = 0.5, 0.006
-_RESULT, _PRODUCT, _DEPTHWISE_PRODUCT, _ELEMENT = 0.41, 0.016, 0.17, 0.3
+_SAVED_RESULT, _SAVED_PRODUCT = 0.2, 0.0045
+_RESULT, _PRODUCT, _DEPTHWISE_PRODUCT, _ELEMENT = 0.24, 0.0125, 0.09, 0.15
 # What it takes to look for an order, for each map and for each weight; after so many runs it has to
 # be saved.
-_SEARCH, _SEARCH_WEIGHT, _RUNS = 3e5, 25, 500
+_SEARCH, _SEARCH_WEIGHT, _RUNS = 3e5, 25, 1000
 # With more excesses in the mean of all pairs than this, no order has few.
 _MANY = 3
 
@@ -111,9 +111,8 @@ def _most_places(
     channels = readers[0].channels
     for reader in readers:
         cells, products = cells_of(reader.node.outputs[0]), reader.weights[:, 0].size
-        saved += cells * (
-            _SAVED_RESULT * len(reader.weights) + _SAVED_PRODUCT * reader.weights.size
-        )
+        results, weights = len(reader.weights), reader.weights.size
+        saved += cells * (_SAVED_RESULT * results + _SAVED_PRODUCT * weights)
         more += cells * _PRODUCT * products
     weights = sum(each.weights.size for each in readers)
     if saved * _RUNS < _SEARCH + _SEARCH_WEIGHT * weights:
