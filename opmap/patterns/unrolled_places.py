@@ -215,7 +215,8 @@ class Chains:
         not to make them floats."""
         output = found.results[-1][0]
         weights = len(found.cell.gates) * output.shape[-1] ** 2
-        if not self._target.cpu_kernels or prod(output.shape[:-1]) > 1 or weights < MANY_REPEATED:
+        exact = self._target.cpu_kernels and self._target.weights == "int8"
+        if not exact or prod(output.shape[:-1]) > 1 or weights < MANY_REPEATED:
             return False
         products = [op.inputs[1] for op in members if op.op is Op.FULLY_CONNECTED]
         return any(filter is not None and filter.is_quantized for filter in products)
