@@ -116,7 +116,7 @@ def _true_codes(op: OperatorView[ReducerOptions], steps: Array) -> Array:
     scale, where sums pass 32 bits: there TFLite's kernels wrap, each at another place."""
     source, target = _parameters(op)
     codes = round_half_away(steps * float(source.scalar_scale / target.scalar_scale))
-    return np.clip(codes, -(2**30), 2**30).astype(np.int32)
+    return np.asarray(np.clip(codes, -(2**30), 2**30), np.int32)
 
 
 def _parameters(op: OperatorView[ReducerOptions]) -> tuple[Quantization, Quantization]:
