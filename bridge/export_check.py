@@ -106,7 +106,7 @@ def _differences(
     form: Form,
 ) -> dict[str, Difference]:
     folder = None if output is None else Path(output).absolute().parent
-    session = OnnxSession(proto, folder)
+    session = OnnxSession(proto, folder, exact=True)
     views = tensor_views(model, 0)
     content = write_model(with_own_data(model))
     with closing(

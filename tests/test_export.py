@@ -18,6 +18,7 @@ from tflite_ort import ExportError, UnsupportedVersion, export_onnx
 from tflite_ort.schema import (
     AddOptions,
     Conv2DOptions,
+    FullyConnectedOptions,
     MulOptions,
     Op,
     Padding,
@@ -123,6 +124,16 @@ def test_signed_and_unsigned_weights_agree() -> None:
         session = onnxruntime.InferenceSession(proto.SerializeToString(), options)
         results.append(session.run(None, {session.get_inputs()[0].name: x})[0])
     np.testing.assert_array_equal(*results)
+
+
+def test_signed_weights_pass_the_check_on_every_cpu(tmp_path: Path) -> None:
+    """Without VNNI they saturate, unless the session is told to be precise."""
+    weights = T.constant(np.full((8, 64), 127, np.int8), scale=0.01)
+    x, y = T((4, 64), TensorType.INT8, 0.1, -128), T((4, 8), TensorType.INT8, 12.0, -128)
+    model = one_op_model(Op.FULLY_CONNECTED, [x, weights], [y], FullyConnectedOptions(), 4)
+    path = tmp_path / "signed.onnx"
+    export_onnx(model, path, weights="int8", check=True)
+    assert path.exists()
 
 
 def test_a_refusal_says_what_to_do_instead() -> None:

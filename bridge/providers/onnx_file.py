@@ -23,6 +23,9 @@ Array = npt.NDArray[Any]
 # Where the weights lie that a model in memory refers to.
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 
+# Writes int8 weights as uint8, whose products do not saturate.
+_EXACT = "session.x64quantprecision"
+
 # ValueError: of arrays that do not fit.
 _FAILURES: tuple[type[Exception], ...] = (*ORT_ERRORS, ValueError)
 
@@ -36,6 +39,7 @@ class OnnxSession:
         num_threads: within an operator.
         provider: what it does not take is left to the CPU's.
         reused: it runs often, so that memory is kept from run to run.
+        exact: int8 weights are multiplied exactly, on x86 without VNNI too, and more slowly.
 
     Raises:
         DelegateError: ONNX Runtime cannot load it.
@@ -49,11 +53,14 @@ class OnnxSession:
         provider: Provider = ON_CPU,
         *,
         reused: bool = False,
+        exact: bool = False,
     ) -> None:
         options = session_options(num_threads)
         options.enable_cpu_mem_arena = reused
         for key, value in CONFIG.items():
             options.add_session_config_entry(key, value)
+        if exact:
+            options.add_session_config_entry(_EXACT, "1")
         if folder is not None:
             options.add_session_config_entry(_WEIGHTS_FOLDER, str(folder))
         try:
