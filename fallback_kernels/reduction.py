@@ -93,6 +93,7 @@ def _quantized_sum(
         q31, shift = divided_multiplier(int(q31), int(shift), divisor)
     total -= source.scalar_zero_point * prod(array.shape[axis] for axis in axes)
     codes = multiply_by_quantized_multiplier(total.astype(np.int32), q31, shift)
+    codes = np.where(np.abs(total) < 2**31, codes, _true_codes(op, total / divisor))
     return saturate(codes.astype(np.int64) + target.scalar_zero_point, array.dtype)
 
 
@@ -101,11 +102,21 @@ def _float_rescaled_sum(
 ) -> Array:
     source, target = _parameters(op)
     count = prod(array.shape[axis] for axis in axes)
-    total = np.asarray(array.sum(axis=axes, keepdims=op.options.keep_dims, dtype=np.int32))
+    total = np.asarray(array.sum(axis=axes, keepdims=op.options.keep_dims, dtype=np.int64))
     scale = held_ratio(source.sole_scale / target.sole_scale)
     bias = np.float32(-source.scalar_zero_point) * scale * np.float32(count)
     rounded = round_half_away(total.astype(np.float32) * scale + bias)
+    true = _true_codes(op, total.astype(np.float64) - source.scalar_zero_point * count)
+    rounded = np.where(np.abs(total) < 2**31, rounded, true)
     return saturate(rounded + target.scalar_zero_point, array.dtype)
+
+
+def _true_codes(op: OperatorView[ReducerOptions], steps: Array) -> Array:
+    """The codes of the output, less its zero point, for sums or means in units of the input's
+    scale, where sums pass 32 bits: there TFLite's kernels wrap, each at another place."""
+    source, target = _parameters(op)
+    codes = round_half_away(steps * float(source.scalar_scale / target.scalar_scale))
+    return np.asarray(np.clip(codes, -(2**30), 2**30), np.int32)
 
 
 def _parameters(op: OperatorView[ReducerOptions]) -> tuple[Quantization, Quantization]:

@@ -13,6 +13,8 @@ from tflite_ort.opmap.idioms.code_sums import (
     Rescaled,
     amplifies,
     exact_mean,
+    in_double,
+    is_long,
     mean_upwards,
     sum_upwards,
     takes_exact_mean,
@@ -70,7 +72,7 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
         _in_double(op, g, layout, exact_mean)
         return
     planes = layout is Layout.FIRST and _axes(op) == tuple(range(1, input.rank - 1))
-    if planes and pools_images(input, op.output):
+    if planes and pools_images(input, op.output, terms):
         value = g.read(input, layout=layout)
         pooled = _of_some(op, g, g.op("GlobalAveragePool", value), value)
         if g.target.cpu_kernels and input.is_quantized and input.rank == 4:
@@ -87,7 +89,7 @@ def _reduce_reals(op: OperatorView[ReducerOptions], g: Graph, name: str, layout:
     the same in any order, which ONNX Runtime changes with the number of rows."""
     input, output = op["input"], op.output
     terms, mean = _known_terms(op), name == "ReduceMean"
-    if terms and amplifies(input, output, 1 if mean else terms):
+    if terms and (amplifies(input, output, 1 if mean else terms) or is_long(input, output, terms)):
         _in_double(op, g, layout, mean_upwards if mean else sum_upwards)
         return
     if not (terms is not None and output.is_quantized and sums_are_whole(input, terms)):
@@ -113,10 +115,11 @@ def _of_some(op: OperatorView[Any], g: Graph, mean: ir.Value, value: ir.Value) -
 def _in_double(
     op: OperatorView[ReducerOptions], g: Graph, layout: Layout, rescaled: Rescaled
 ) -> None:
-    """Sums of 16-bit codes, exact, which `rescaled` makes codes of the output."""
-    codes = g.read(op["input"], layout=layout, domain=Domain.STORED)
-    total = _reduced(op, g, "ReduceSum", g.cast(codes, ir.DataType.DOUBLE), layout)
-    codes = rescaled(g, total, op["input"], op.output, _terms_of(op))
+    """Sums of codes, exact, which `rescaled` makes codes of the output."""
+    input = op["input"]
+    wide = in_double(g, input, layout, [layout.axis(axis, input.rank) for axis in _axes(op)])
+    total = _reduced(op, g, "ReduceSum", wide, layout)
+    codes = rescaled(g, total, input, op.output, _terms_of(op))
     _write(op, g, codes, layout, Domain.STORED)
 
 

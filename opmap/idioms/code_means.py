@@ -27,6 +27,8 @@ _MOST_CELLS = 65_793
 _LEAST, _MOST = 2.0**-32, 2.0**8
 # More cells of an image it does not take either.
 _MOST_OF_IMAGE = 2.0**24
+# It adds in 32 bits.
+_MOST_SUMMED = 2**31
 # Fewer sums are all tried.
 _FEW_SUMS = 4096
 # By which part of a code floats are off at most.
@@ -89,10 +91,16 @@ def pooled_codes(
     return g.reshape(result, [1 if axis in summed else size for axis, size in enumerate(shape)])
 
 
-def pools_images(input: TensorView, output: TensorView) -> bool:
-    """Whether QLinearGlobalAveragePool takes the scales of both for any size of image."""
+def pools_images(input: TensorView, output: TensorView, cells: int | None) -> bool:
+    """Whether QLinearGlobalAveragePool takes the scales of both for any size of image.
+
+    Args:
+        cells: of an image; None if it is not known how many.
+    """
     if not (input.is_quantized and output.is_quantized):
         return True
+    if cells is not None and cells * _LARGEST >= _MOST_SUMMED:
+        return False
     ratio = float(_ratio(input, output))
     return _is_pooled(ratio) and _is_pooled(ratio / _MOST_OF_IMAGE)
 

@@ -1,21 +1,24 @@
-"""Codes of exact sums of 16-bit codes, which are integers in float64."""
+"""Codes of exact sums of codes, which are integers in float64."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred
-from tflite_ort.opmap.idioms.fixed_point import rescaled_by, rounded_upwards
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred, sums_are_whole
+from tflite_ort.opmap.idioms.fixed_point import centred_codes, clip, rescaled_by, rounded_upwards
+from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.schema import ActivationFunctionType, TensorType, TensorView
 from tflite_ort.schema.arithmetic.fixed_point import divided_multiplier, quantize_multiplier
+from tflite_ort.schema.values.semantics import quantized_range
 from tflite_ort.schema.values.sizes import is_known
 
 # The codes of `output` for sums of so many codes of `input`.
 Rescaled = Callable[[Graph, ir.Value, TensorView, TensorView, int], ir.Value]
 
+_BYTES = frozenset({TensorType.INT8, TensorType.UINT8})
 _LARGEST_CODE = 2.0**15
 # A float32 sum of the reals of so many codes is within a quarter of a quantum.
 _LARGEST_RATIO = 2.0**7
@@ -50,13 +53,38 @@ def amplifies(input: TensorView, output: TensorView, terms: int) -> bool:
     return _are_centred(input, output) and _ratio(input, output) * terms > _LARGEST_RATIO
 
 
+def is_long(input: TensorView, output: TensorView, terms: int) -> bool:
+    """Whether a float32 does not hold every sum of so many 8-bit codes."""
+    of_bytes = input.is_quantized and output.is_quantized and {input.type, output.type} <= _BYTES
+    return of_bytes and not sums_are_whole(input, terms)
+
+
+def in_double(g: Graph, input: TensorView, layout: Layout, axes: Sequence[int]) -> ir.Value:
+    """Codes in float64, 8-bit ones less their zero point. These are summed before along some of
+    `axes`, which stay as ones, as far as float32 holds the sums."""
+    if input.type not in _BYTES:
+        return g.cast(g.read(input, layout=layout, domain=Domain.STORED), ir.DataType.DOUBLE)
+    shape, terms, first = layout.shape(input.shape), 1, list[int]()
+    for axis in sorted(axes, key=lambda axis: -shape[axis]):
+        if sums_are_whole(input, terms * shape[axis]):
+            terms, first = terms * shape[axis], [*first, axis]
+    if not first:
+        leave_many_to_numpy(g, input.shape, "codes in a sum")
+    steps = g.read_steps(input, layout=layout)
+    sums = g.op("ReduceSum", steps, g.ints(first), keepdims=1) if first else steps
+    return g.cast(sums, ir.DataType.DOUBLE)
+
+
 def sum_upwards(
     g: Graph, total: ir.Value, input: TensorView, output: TensorView, terms: int
 ) -> ir.Value:
     """The codes of sums, halves upwards."""
     units = g.op("Mul", total, g.constant(_ratio(input, output), np.float64))
     codes = rounded_upwards(g, units)
-    return clipped_codes(g, codes, output, ActivationFunctionType.NONE)
+    if output.type is TensorType.INT16:
+        return clipped_codes(g, codes, output, ActivationFunctionType.NONE)
+    low, high = (float(end - output.zero) for end in quantized_range(output.type))
+    return centred_codes(g, g.cast(clip(g, codes, (low, high)), ir.DataType.FLOAT), output)
 
 
 def mean_upwards(

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Case, T, assert_close, check, ours
+from tests.one_op import Case, T, assert_close, check, one_op_model, ours
 from tests.ops.moved import BOOL, FLOAT32, INT8, INT16, INT32, INT64, UINT8, ints, tensor
+from tests.ops.operands import exported
 from tests.oracle import litert
 from tflite_ort.schema import ArgMaxOptions, ArgMinOptions, Op, ReducerOptions, TensorType
 
@@ -150,3 +151,32 @@ def test_numpy_kernel_reduces_nothing_as_litert_does(op: Op, type: TensorType) -
     feeds = case.arrays(np.random.default_rng(0))
     by_numpy, _ = ours(case.model(), feeds, providers=[])
     assert_close(by_numpy[0], litert(case.model(), feeds, "reference")[0], 0, 0, case.name)
+
+
+@pytest.mark.usefixtures("unmeasured")  # the largest arrays are left to numpy
+@pytest.mark.parametrize("codes", [(-128, 128), (126, 128)], ids=["all", "highest"])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((1, 300, 300, 2), (1, 2)),
+        ((2, 70_000), (1,)),
+        ((9_000_000, 1), (0,)),
+        ((1, 4300, 4300, 1), (1, 2)),
+        ((3, 1, 6_000_000), (0, 2)),
+    ],
+)
+@pytest.mark.parametrize("op", [Op.MEAN, Op.SUM], ids=lambda op: op.name)
+def test_more_codes_than_float32_sums(
+    op: Op, shape: Shape, axes: tuple[int, ...], codes: tuple[int, int]
+) -> None:
+    """LiteRT's sums wrap at 32 bits, or its kernels differ. Here it is the true result."""
+    count = int(np.prod([shape[axis] for axis in axes]))
+    unit = 0.05 * (1 if op is Op.MEAN else count)
+    x = T(shape, INT8, 0.1, -100)
+    made = T(reduced(shape, axes, False), INT8, unit, -128)
+    model = one_op_model(op, [x, ints(axes)], [made], ReducerOptions(), 2)
+    fed = np.random.default_rng(0).integers(*codes, shape, np.int8)
+    want = np.clip((fed.mean(axis=axes, dtype=np.float64) + 100) * 2 - 128, -128, 127)
+    results = [ours(model, [fed], providers)[0][0] for providers in (None, [])]
+    for got in (*results, *exported(model, [fed])):
+        assert np.abs(got - want).max() < 0.51
