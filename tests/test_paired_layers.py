@@ -98,9 +98,9 @@ def codes(
     its layers have signed weights: dense ones, depthwise ones."""
     signed = [0, 0]
 
-    def changed(graph: ir.Graph, _: Any) -> None:
+    def changed(graph: ir.Graph, *_: Any) -> None:
         if change:
-            make_paired(graph, lambda: True)
+            make_paired(graph, lambda: True, 1000)
         for layer in filter(None, map(Layer.of, graph.nodes)):
             assert not layer.zero.any()
             signed[not layer.is_dense] += 1

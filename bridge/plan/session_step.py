@@ -217,8 +217,9 @@ def _session(
     save = None if context.recorder is None else context.recorder.file()
     given = [] if profile is None else model.graph.nodes
     makers = {value.name: node.name for node in given for value in node.outputs}
+    kept = save is not None or context.tuner is not None
     session = model_session(
-        model, provider, num_threads=num_threads, small=small, profile=prefix, save=save
+        model, provider, num_threads=num_threads, small=small, kept=kept, profile=prefix, save=save
     )
     if profile is not None:
         profile.add(session, makers)

@@ -4,7 +4,7 @@ its maps."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,6 @@ class Layer:
         signed: whether the node has int8 weights, not uint8 ones.
         weights: [out, in / groups, kh, kw], as int8.
         zero: their zero point, one or for each output channel.
-        wanted: by channel of the input, how many more copies of it the layer has to read to do with
-            weights of 8 bits and the zero point 0.
     """
 
     def __init__(self, node: ir.Node, constants: dict[int, Array], *, is_dense: bool) -> None:
@@ -45,7 +43,6 @@ class Layer:
         self.signed = constants[_WEIGHTS].dtype == np.int8
         self._constants = constants if self.signed else _moved(constants, np.int8)
         self._changed = False
-        self.wanted = self._found()
 
     @classmethod
     def of(cls, node: ir.Node, weights_type: npt.DTypeLike = np.int8) -> Layer | None:
@@ -89,7 +86,10 @@ class Layer:
         """Of the input."""
         return self.weights.shape[1] if self.is_dense else len(self.weights)
 
-    def _found(self) -> dict[int, int]:
+    @cached_property
+    def wanted(self) -> dict[int, int]:
+        """By channel of the input, how many more copies of it the layer has to read to do with
+        weights of 8 bits and the zero point 0."""
         if not self._is_off_zero:
             return {}
         zeros = _along(self.zero, np.int16)
@@ -113,9 +113,10 @@ class Layer:
     def _is_off_zero(self) -> bool:
         return bool(self.zero.any())
 
-    def rest(self) -> Array:
-        """The weights less their zero points, [out, in / groups, kh, kw], as int16."""
-        return self._rest(slice(None))
+    def rest(self, channels: slice) -> Array:
+        """The weights of some output channels less their zero points, [out, in / groups, kh, kw],
+        as int16."""
+        return self._rest(channels)
 
     def take(self, weights: Array) -> None:
         """Have int8 weights [out, in, kh, kw] of the zero point 0, of a map as wide as these."""

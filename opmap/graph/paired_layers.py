@@ -27,18 +27,20 @@ _DEPTHWISE, _DENSE = 16, 8
 # with them, and what a product of a depthwise layer and an element of another map take.
 _SAVED_RESULT, _SAVED_PRODUCT = 0.2, 0.0045
 _RESULT, _PRODUCT, _DEPTHWISE_PRODUCT, _ELEMENT = 0.24, 0.0125, 0.09, 0.15
-# What it takes to look for an order, for each map and for each weight; after so many runs it has to
-# be saved.
-_SEARCH, _SEARCH_WEIGHT, _RUNS = 3e5, 25, 1000
+# What it takes to look for an order, for each map and for each weight.
+_SEARCH, _SEARCH_WEIGHT = 3e5, 25
 # With more excesses in the mean of all pairs than this, no order has few.
 _MANY = 3
+# The weights of so many outputs tell most layers that are not exact.
+_SOME = 4
 
 
-def make_paired(graph: ir.Graph, multiplies_in_pairs: Callable[[], bool]) -> None:
+def make_paired(graph: ir.Graph, multiplies_in_pairs: Callable[[], bool], runs: int) -> None:
     """Give QLinearConv nodes of `graph` signed weights where that is exact and saves time.
 
     Args:
         multiplies_in_pairs: whether this processor does as above; asked if there are such layers.
+        runs: an order is looked for where so many runs save the time of that.
     """
     found = {id(node): Layer.of(node, np.uint8) for node in graph.nodes}
     layers = {key: layer for key, layer in found.items() if layer is not None}
@@ -50,14 +52,17 @@ def make_paired(graph: ir.Graph, multiplies_in_pairs: Callable[[], bool]) -> Non
             tied = tied_maps(uses, layers, layer)
             seen.update(tied or [id(layer.source)])
             nodes = nodes_of(uses, tied or {id(layer.source): layer.source})
-            _sign(tied, [layers[id(node)] for node in nodes if id(node) in layers], layer.source)
+            tied_layers = [layers[id(node)] for node in nodes if id(node) in layers]
+            _sign(tied, tied_layers, layer.source, runs)
     for layer in layers.values():
         if not (layer.is_dense or layer.wanted or layer.channels % _DEPTHWISE):
             layer.center()
         layer.store(graph)
 
 
-def _sign(tied: Mapping[int, ir.Value], layers: Sequence[Layer], source: ir.Value) -> None:
+def _sign(
+    tied: Mapping[int, ir.Value], layers: Sequence[Layer], source: ir.Value, runs: int
+) -> None:
     """Give signed weights to the dense layers that read a map, or one of the maps that are tied to
     it; by another order of channels where this is possible and saves time.
 
@@ -66,23 +71,32 @@ def _sign(tied: Mapping[int, ir.Value], layers: Sequence[Layer], source: ir.Valu
     """
     maps = tied or {id(source): source}
     readers = [each for each in layers if each.is_dense and id(each.source) in maps]
+    likely = [_is_even(each) and are_exact(_rows(each, _SOME)) for each in readers]
+    most = _most_places(tied, layers, readers, runs) if tied else 0.0
+    if not (most or any(likely)):
+        return
     parts = [_rows(each) for each in readers]
-    exact = [_is_even(each) and are_exact(rows) for each, rows in zip(readers, parts, strict=True)]
-    if not (tied and not all(exact) and _order(tied, layers, readers, np.concatenate(parts, 1))):
+    exact = [known and are_exact(rows) for known, rows in zip(likely, parts, strict=True)]
+    rows = np.concatenate(parts, 1)
+    if all(exact) or not (most and _order(tied, layers, readers, rows, most)):
         for reader in compress(readers, exact):
             reader.center()
 
 
 def _order(
-    tied: Mapping[int, ir.Value], layers: Sequence[Layer], readers: Sequence[Layer], rows: Rows
+    tied: Mapping[int, ir.Value],
+    layers: Sequence[Layer],
+    readers: Sequence[Layer],
+    rows: Rows,
+    most: float,
 ) -> bool:
     """Let maps have an order of channels in which all layers that read them are exact; returns
     whether there is one that saves time.
 
     Args:
         rows: the weights of the readers, [channels, ...].
+        most: with how many channels signed weights still save time.
     """
-    most = _most_places(tied, layers, readers)
     if len(rows) * (1.5 if excess(rows) > _MANY else 1) > most:
         return False
     found, is_dense = paired(rows), all(each.is_dense for each in layers)
@@ -104,9 +118,10 @@ def _order(
 
 
 def _most_places(
-    tied: Mapping[int, ir.Value], layers: Sequence[Layer], readers: Sequence[Layer]
+    tied: Mapping[int, ir.Value], layers: Sequence[Layer], readers: Sequence[Layer], runs: int
 ) -> float:
-    """With how many channels of the maps signed weights still save time."""
+    """With how many channels of the maps signed weights still save time; 0 where an order saves too
+    little in so many runs."""
     saved = more = 0.0
     channels = readers[0].channels
     for reader in readers:
@@ -115,7 +130,7 @@ def _most_places(
         saved += cells * (_SAVED_RESULT * results + _SAVED_PRODUCT * weights)
         more += cells * _PRODUCT * products
     weights = sum(each.weights.size for each in readers)
-    if saved * _RUNS < _SEARCH + _SEARCH_WEIGHT * weights:
+    if saved * runs < _SEARCH + _SEARCH_WEIGHT * weights:
         return 0
     for layer in layers:
         value = layer.node.outputs[0]
@@ -127,9 +142,13 @@ def _most_places(
     return channels + saved / more
 
 
-def _rows(layer: Layer) -> Rows:
-    """The weights of a dense layer less their zero points, [channels, ...]."""
-    return layer.rest().swapaxes(0, 1).reshape(layer.channels, -1)
+def _rows(layer: Layer, outputs: int | None = None) -> Rows:
+    """The weights of a dense layer less their zero points, [channels, ...].
+
+    Args:
+        outputs: those of so many outputs alone.
+    """
+    return layer.rest(slice(outputs)).swapaxes(0, 1).reshape(layer.channels, -1)
 
 
 def _is_even(layer: Layer) -> bool:
