@@ -179,4 +179,4 @@ def test_more_codes_than_float32_sums(
     want = np.clip((fed.mean(axis=axes, dtype=np.float64) + 100) * 2 - 128, -128, 127)
     results = [ours(model, [fed], providers)[0][0] for providers in (None, [])]
     for got in (*results, *exported(model, [fed])):
-        assert np.abs(got - want).max() < 0.51
+        assert np.abs(got - want).max() < (0.51 if count > 2**20 else 1.01)
