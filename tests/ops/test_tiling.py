@@ -34,7 +34,7 @@ DIAGONALS = (FLOAT32, INT8, TensorType.UINT32, *SEQUENCES[1:])
 # TFLite moves these by their size alone; ONNX Runtime takes no arrays of the first of the last two,
 # and of the other one only some operators stand in graphs.
 WIDE = tuple(TensorType[name] for name in ("FLOAT16", "FLOAT64", "UINT16", "UINT32", "UINT64"))
-NOT_IN_ONNX = (TensorType.BFLOAT16, TensorType.COMPLEX64)
+NOT_IN_ONNX = (TensorType.BFLOAT16,)
 Shape = tuple[int, ...]
 
 
