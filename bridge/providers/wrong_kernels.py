@@ -31,13 +31,6 @@ _SAME = "TFLite's kernels differ from each other there"
 
 # By ONNX operator, or operator and reduction, what `python -m benchmarks.kernel_edges` finds.
 WRONG_KERNELS: Mapping[str, Sequence[WrongKernel]] = {
-    "MatMulInteger": [
-        WrongKernel(
-            frozenset({"uint8"}),
-            "by int8 on x86 without VNNI: sums of two products are held at 16 bits",
-            "where `trials.exact_weight_type` finds it right",
-        )
-    ],
     "Max": [WrongKernel(_WIDE_ONLY, _BEYOND)],
     "Min": [WrongKernel(_WIDE_ONLY, _BEYOND)],
     "Pow": [WrongKernel(_SUMMED, "in double; what overflows is the lowest", "as TFLite has it")],

@@ -113,10 +113,9 @@ class Layer:
     def _is_off_zero(self) -> bool:
         return bool(self.zero.any())
 
-    def rest(self, channels: slice) -> Array:
-        """The weights of some output channels less their zero points, [out, in / groups, kh, kw],
-        as int16."""
-        return self._rest(channels)
+    def rest(self) -> Array:
+        """The weights less their zero points, [out, in / groups, kh, kw], as int16."""
+        return self._rest(slice(None))
 
     def take(self, weights: Array) -> None:
         """Have int8 weights [out, in, kh, kw] of the zero point 0, of a map as wide as these."""

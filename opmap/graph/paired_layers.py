@@ -31,8 +31,6 @@ _RESULT, _PRODUCT, _DEPTHWISE_PRODUCT, _ELEMENT = 0.24, 0.0125, 0.09, 0.15
 _SEARCH, _SEARCH_WEIGHT = 3e5, 25
 # With more excesses in the mean of all pairs than this, no order has few.
 _MANY = 3
-# The weights of so many outputs tell most layers that are not exact.
-_SOME = 4
 
 
 def make_paired(graph: ir.Graph, multiplies_in_pairs: Callable[[], bool], runs: int) -> None:
@@ -40,9 +38,11 @@ def make_paired(graph: ir.Graph, multiplies_in_pairs: Callable[[], bool], runs: 
 
     Args:
         multiplies_in_pairs: whether this processor does as above; asked if there are such layers.
-        runs: an order is looked for where so many runs save the time of that.
+        runs: an order is looked for where so many runs save the time of that; 0: depthwise layers
+            alone are changed, which need no order.
     """
-    found = {id(node): Layer.of(node, np.uint8) for node in graph.nodes}
+    nodes = [node for node in graph.nodes if runs or node.attributes.get("group", 1) > 1]
+    found = {id(node): Layer.of(node, np.uint8) for node in nodes}
     layers = {key: layer for key, layer in found.items() if layer is not None}
     if not (layers and multiplies_in_pairs()):
         return
@@ -51,8 +51,8 @@ def make_paired(graph: ir.Graph, multiplies_in_pairs: Callable[[], bool], runs: 
         if layer.is_dense and id(layer.source) not in seen:
             tied = tied_maps(uses, layers, layer)
             seen.update(tied or [id(layer.source)])
-            nodes = nodes_of(uses, tied or {id(layer.source): layer.source})
-            tied_layers = [layers[id(node)] for node in nodes if id(node) in layers]
+            near = nodes_of(uses, tied or {id(layer.source): layer.source})
+            tied_layers = [layers[id(node)] for node in near if id(node) in layers]
             _sign(tied, tied_layers, layer.source, runs)
     for layer in layers.values():
         if not (layer.is_dense or layer.wanted or layer.channels % _DEPTHWISE):
@@ -71,14 +71,10 @@ def _sign(
     """
     maps = tied or {id(source): source}
     readers = [each for each in layers if each.is_dense and id(each.source) in maps]
-    likely = [_is_even(each) and are_exact(_rows(each, _SOME)) for each in readers]
-    most = _most_places(tied, layers, readers, runs) if tied else 0.0
-    if not (most or any(likely)):
-        return
     parts = [_rows(each) for each in readers]
-    exact = [known and are_exact(rows) for known, rows in zip(likely, parts, strict=True)]
-    rows = np.concatenate(parts, 1)
-    if all(exact) or not (most and _order(tied, layers, readers, rows, most)):
+    exact = [_is_even(each) and are_exact(rows) for each, rows in zip(readers, parts, strict=True)]
+    most = 0.0 if all(exact) or not tied else _most_places(tied, layers, readers, runs)
+    if not (most and _order(tied, layers, readers, np.concatenate(parts, 1), most)):
         for reader in compress(readers, exact):
             reader.center()
 
@@ -142,13 +138,9 @@ def _most_places(
     return channels + saved / more
 
 
-def _rows(layer: Layer, outputs: int | None = None) -> Rows:
-    """The weights of a dense layer less their zero points, [channels, ...].
-
-    Args:
-        outputs: those of so many outputs alone.
-    """
-    return layer.rest(slice(outputs)).swapaxes(0, 1).reshape(layer.channels, -1)
+def _rows(layer: Layer) -> Rows:
+    """The weights of a dense layer less their zero points, [channels, ...]."""
+    return layer.rest().swapaxes(0, 1).reshape(layer.channels, -1)
 
 
 def _is_even(layer: Layer) -> bool:
