@@ -297,8 +297,7 @@ def pooled(dtype: np.dtype[Any]) -> Iterator[Trial]:
 
 
 def byte_products(dtype: np.dtype[Any]) -> Iterator[Trial]:
-    """MatMulInteger of bytes of the greatest magnitudes: signed ones with signed ones, unsigned
-    ones with those of the type that graphs have on this CPU."""
+    """MatMulInteger of extreme bytes, unsigned ones with the weights that graphs have here."""
     other = np.dtype(np.int8 if dtype.kind == "i" else exact_weight_type())
     for depth in (1, 3, 64, 257):
         a = np.resize(edges(dtype), (5, depth))

@@ -218,7 +218,7 @@ def test_the_command_says_once_what_is_known_of_several_operators() -> None:
     model = str(newer_model_path("vit_dyn8.tflite"))
     given = ["verify", model, "--runtime", "interpreter", "--reference", "kernels"]
     said = CliRunner().invoke(app, [*given, "--samples", "1"]).output
-    assert said.count("known of CONV_2D_0, FULLY_CONNECTED_") == 1
+    assert said.count("known of ") == 1 and said.count("FULLY_CONNECTED_") > 2
     assert said.count("TFLite rounds each row of activations") == 1
 
 
