@@ -41,7 +41,7 @@ def make_paired(graph: ir.Graph, multiplies_in_pairs: Callable[[], bool], runs: 
         runs: an order is looked for where so many runs save the time of that; 0: depthwise layers
             alone are changed, which need no order.
     """
-    nodes = [node for node in graph.nodes if runs or node.attributes.get("group", 1) > 1]
+    nodes = [node for node in graph.nodes if runs or node.attributes.get("group", 1) != 1]
     found = {id(node): Layer.of(node, np.uint8) for node in nodes}
     layers = {key: layer for key, layer in found.items() if layer is not None}
     if not (layers and multiplies_in_pairs()):
