@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from tests.models import model_path
 from tests.one_op import T
 from tests.test_symmetric_layers import Drawn
-from tflite_ort import Interpreter
+from tflite_ort import Interpreter, Tuning
 from tflite_ort.opmap.graph import ir, paired_layers
 from tflite_ort.opmap.graph.block_nodes import constant
 from tflite_ort.opmap.graph.integer_layers import FREE, Layer
@@ -133,6 +134,29 @@ def images_of(model: bytes, rng: np.random.Generator) -> list[Array]:
     drawn = rng.integers(low, high, given["shape"], endpoint=True)
     ends = rng.choice([low, high], given["shape"])
     return [drawn, ends, np.full(given["shape"], low), np.full(given["shape"], high)]
+
+
+@pytest.mark.parametrize("kept", ["cache", "tune", "nothing"])
+def test_orders_are_looked_for_where_the_result_is_kept(
+    kept: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    signed = [0, 0]
+
+    def noted(graph: ir.Graph, trial: Any, runs: int) -> None:
+        make_paired(graph, lambda: True, runs)
+        for layer in filter(None, map(Layer.of, graph.nodes)):
+            signed[not layer.is_dense] += 1
+
+    monkeypatch.setattr(model_session, "make_paired", noted)
+    monkeypatch.setattr(context, "exact_weight_type", lambda: "uint8")
+    choices: dict[str, Any] = {
+        "cache": {"cache": tmp_path},
+        "tune": {"cache": False, "tune": Tuning(tmp_path / "tuning.json", seconds=0.01)},
+        "nothing": {"cache": False},
+    }
+    path = model_path("mlperf-tiny__vww_96_int8.tflite")
+    Interpreter(path, num_threads=1, **choices[kept]).allocate_tensors()
+    assert signed[1] >= 12 and (signed[0] > 0) is (kept != "nothing")
 
 
 @pytest.mark.parametrize("name", NETWORKS)
