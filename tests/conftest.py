@@ -17,8 +17,16 @@ import pytest
 
 from tests import placements
 from tests.one_op import EXACT
+from tflite_ort import interpreter
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.plan.observers import observing
+from tflite_ort.providers.delegates import (
+    Delegate,
+    OpResolverType,
+    ProviderChoices,
+    chosen_delegates,
+)
+from tflite_ort.providers.traits import CPU
 from tflite_ort.schema import Op
 from tflite_ort.tuning import costs
 
@@ -39,6 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--lowering", type=int, help="operators get the lowering of this place; -1 is the last one"
     )
+    parser.addoption("--provider", help="of all interpreters that choose none, before the CPU's")
     parser.addoption("--seed", type=int, default=0, help="random graphs are drawn from this one on")
     parser.addoption(
         "--write-placements", action="store_true", help=f"write {placements.FILE.name} anew"
@@ -54,6 +63,11 @@ def pytest_configure(config: pytest.Config) -> None:
         force = patch.object(costs, "cheapest", partial(_lowering_at, place))
         force.start()
         config.add_cleanup(force.stop)
+    provider = config.getoption("--provider")
+    if provider is not None:
+        first = patch.object(interpreter, "chosen_delegates", partial(_first_choice, provider))
+        first.start()
+        config.add_cleanup(first.stop)
     watching = observing(partial(placements.note, SEEN))
     watching.__enter__()
     config.add_cleanup(partial(watching.__exit__, None, None, None))
@@ -61,6 +75,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _lowering_at(place: int, lowerings: Sequence[Lowering], _: object) -> Lowering:
     return lowerings[min(place, len(lowerings) - 1)]
+
+
+def _first_choice(
+    provider: str,
+    kind: OpResolverType,
+    first: Sequence[Delegate],
+    providers: ProviderChoices | None,
+) -> list[Delegate]:
+    if providers is None and kind is not OpResolverType.BUILTIN_REF:
+        providers = [provider, CPU]
+    return chosen_delegates(kind, first, providers)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -73,7 +98,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     if session.config.getoption("--write-placements"):
         placements.write(SEEN)
-    elif placements.contradictions(SEEN):
+    elif session.config.getoption("--provider") is None and placements.contradictions(SEEN):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if sum(count.all for count in EXACT.values()) >= _ENOUGH and _exact_share() < _LEAST_EXACT:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

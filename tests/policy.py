@@ -57,6 +57,7 @@ LAYERS = {
 # Library -> the only files, or folders, that name it.
 ONLY_IN = {
     "onnxruntime": {
+        "bridge/providers/native_libraries.py",
         "bridge/providers/onnx_file.py",
         "bridge/providers/plain_session.py",
         "bridge/providers/selection.py",

@@ -290,7 +290,7 @@ def test_providers_have_short_names_and_near_misses() -> None:
 @pytest.mark.parametrize(
     ("name", "package"),
     [
-        ("cuda", "pip uninstall onnxruntime && pip install onnxruntime-gpu"),
+        ("cuda", r"pip uninstall onnxruntime && pip install 'onnxruntime-gpu\[cuda,cudnn\]'"),
         ("QNNExecutionProvider", "pip uninstall onnxruntime && pip install onnxruntime-qnn"),
         ("directml", "pip uninstall onnxruntime && pip install onnxruntime-directml"),
         ("tensorrt-rtx", r"pip install 'tflite-ort\[tensorrt-rtx\]'"),

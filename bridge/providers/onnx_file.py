@@ -12,11 +12,11 @@ import onnx
 import onnxruntime
 
 from tflite_ort.providers.exported_state import first_state
+from tflite_ort.providers.messages import failure
 from tflite_ort.providers.provider import ON_CPU, Provider
-from tflite_ort.providers.session import ORT_ERRORS, said
+from tflite_ort.providers.session import ORT_ERRORS
 from tflite_ort.providers.settings import CONFIG, chosen
 from tflite_ort.providers.threads import session_options
-from tflite_ort.schema import DelegateError
 
 Array = npt.NDArray[Any]
 
@@ -70,7 +70,7 @@ class OnnxSession:
                 enable_fallback=0,  # it would print a message and try the CPU again
             )
         except ORT_ERRORS as error:
-            raise DelegateError(f"ONNX Runtime could not load it: {said(error)}") from error
+            raise failure("could not load it", error) from error
         self._first = first_state(model)
         self.inputs = [each.name for each in self._session.get_inputs()]
         self.outputs = [each.name for each in self._session.get_outputs()]
@@ -85,5 +85,5 @@ class OnnxSession:
         try:
             found = self._session.run(names, {**self._first, **feeds})
         except _FAILURES as error:
-            raise DelegateError(f"ONNX Runtime failed: {said(error)}") from error
+            raise failure("failed", error) from error
         return [np.asarray(each) if isinstance(each, np.ndarray) else each for each in found]

@@ -28,8 +28,10 @@ from tflite_ort.schema.values.complex_pairs import paired
 if TYPE_CHECKING:
     import pathlib
 
-    from tflite_ort.providers import node_times, optimizers
+    from tflite_ort.providers import messages, native_libraries, node_times, optimizers
 else:
+    messages = late("tflite_ort.providers.messages")
+    native_libraries = late("tflite_ort.providers.native_libraries")
     node_times = late("tflite_ort.providers.node_times")
     optimizers = late("tflite_ort.providers.optimizers")
 
@@ -69,7 +71,6 @@ _NAME = attrgetter("name")
 # Plug-ins are listed with them once they are loaded.
 _COMPILED_IN = onnxruntime.get_available_providers()
 
-_SOURCE_PLACE = r"\S+\.(cc|h):\d+ .*?(\) (?=[A-Z])|\[[\w-]+-EP\] )"
 _LIBRARY_AFFIXES = r"^(lib)?(onnxruntime_)?(providers_)?|\.(so|dll|dylib)\b.*$"
 
 _HOST = "Cpu"  # how ONNX Runtime names the memory of the host
@@ -106,7 +107,7 @@ def register_library(path: str) -> None:
     try:
         onnxruntime.register_execution_provider_library(name, path)
     except ORT_ERRORS as error:
-        raise DelegateError(f"ONNX Runtime could not load {path}: {said(error)}") from error
+        raise messages.failure(f"could not load {path}", error) from error
 
 
 @record
@@ -214,7 +215,8 @@ class Session:
         self._session = self._made(graph, provider, settings, save)
         self._run = self._session.run_with_iobinding
         if not self._plain and provider.name not in self._session.get_providers():
-            raise DelegateError(f"ONNX Runtime could not load {provider}, its log says why")
+            why = native_libraries.missing_library(provider.name) or "its log says why"
+            raise DelegateError(f"ONNX Runtime could not load {provider}: {why}")
         if isinstance(graph, StoredGraph):
             self.inputs, self.outputs = graph.inputs, graph.outputs
         else:
@@ -250,7 +252,7 @@ class Session:
         except ORT_ERRORS as error:
             if saved is not None:
                 return self._made(graph, provider, settings, None)
-            raise DelegateError(f"ONNX Runtime could not load the graph: {said(error)}") from error
+            raise messages.failure("could not load the graph", error) from error
         if saved is not None and saved.files[0].exists():
             self.saved = replace(saved, files=[path for path in saved.files if path.exists()])
         return session
@@ -348,7 +350,7 @@ class Session:
                 self._bind_inputs(binding)
             self._run(binding.bound, self._run_options)
         except ORT_ERRORS as error:
-            raise DelegateError(f"ONNX Runtime failed: {said(error)}") from _cause(error)
+            raise messages.failure("failed", error) from _cause(error)
         if binding.unmade:
             self._keep(binding)
 
@@ -364,7 +366,7 @@ class Session:
             try:
                 run_bound(binding.bound, options)
             except ORT_ERRORS as error:
-                raise DelegateError(f"ONNX Runtime failed: {said(error)}") from _cause(error)
+                raise messages.failure("failed", error) from _cause(error)
             options = later
 
         return run
@@ -383,7 +385,7 @@ class Session:
             else:
                 bound.bind_input(name, *place_of(array))
         except RuntimeError as error:  # of a type that it does not know
-            raise DelegateError(said(error)) from error
+            raise DelegateError(messages.said(error)) from error
 
     def _keep(self, binding: Binding) -> None:
         """From now on use again the device memory that the first run has taken."""
@@ -401,7 +403,7 @@ class Session:
             everything = {**feeds, **self.in_place}
             results = self._session.run(self.outputs, everything, _RUN_OPTIONS)
         except ORT_ERRORS as error:
-            raise DelegateError(f"ONNX Runtime failed: {said(error)}") from _cause(error)
+            raise messages.failure("failed", error) from _cause(error)
         if any(result is None for result in results):
             raise DelegateError("ONNX Runtime failed: an output was given no value")
         return [_named(np.asarray(result)) for result in results]
@@ -414,14 +416,6 @@ class Session:
 def _cause(error: Exception) -> Exception:
     """`error` without the frames that hold a binding, which has to go before its session."""
     return error.with_traceback(None)
-
-
-def said(error: Exception) -> str:
-    """The message of one of ONNX Runtime's errors in a line, without the place in its source."""
-    message = str(error)
-    if isinstance(error, UnicodeDecodeError):
-        message = error.object.decode(errors="backslashreplace")
-    return re.sub(_SOURCE_PLACE, "", " ".join(message.split()))
 
 
 def _check_compatible(path: str, provider: Provider) -> None:
@@ -439,7 +433,7 @@ def _check_compatible(path: str, provider: Provider) -> None:
             return
         fits = _ort_errors.get_model_compatibility_for_ep_devices(devices, compiled_for)
     except ORT_ERRORS as error:
-        raise DelegateError(f"ONNX Runtime could not read {path}: {said(error)}") from error
+        raise messages.failure(f"could not read {path}", error) from error
     usable = _ort_errors.OrtCompiledModelCompatibility
     if fits not in (usable.EP_SUPPORTED_OPTIMAL, usable.EP_NOT_APPLICABLE):
         raise DelegateError(f"{path} is not for this {provider.name}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import onnxruntime
 
+from tflite_ort.optional import late
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.stored_graph import (
     COMPILED,
@@ -26,6 +27,10 @@ from tflite_ort.schema import DelegateError
 
 if TYPE_CHECKING:
     import pathlib
+
+    from tflite_ort.providers import native_libraries
+else:
+    native_libraries = late("tflite_ort.providers.native_libraries")
 
 # Products with 4-bit weights are in float32, not with activations rounded to 8 bits: see
 # docs/numbers.md.
@@ -129,9 +134,13 @@ def chosen(
     """The provider as a session takes it; a plug-in is put in `options` instead."""
     texts = {str(key): str(value) for key, value in provider.options.items()}
     if not provider.plugin:
-        threads = traits_of(provider.name).threads_option
-        if threads and num_threads:
-            texts.setdefault(threads, str(num_threads))
+        traits = traits_of(provider.name)
+        if traits.nvidia_libraries:
+            native_libraries.load_nvidia_libraries()
+        for key, value in traits.defaults.items():
+            texts.setdefault(key, value)
+        if traits.threads_option and num_threads:
+            texts.setdefault(traits.threads_option, str(num_threads))
         return [(provider.name, texts)]
     found = [
         each

@@ -78,6 +78,8 @@ class ProviderTraits:
             it leaves a node goes to the next delegate.
         gather: the ONNX node that reads single elements of a vector fastest.
         threads_option: its option for the number of threads; empty where it has none.
+        nvidia_libraries: it needs those of CUDA and cuDNN.
+        defaults: the options that it gets where nothing else is asked for.
         options: all its options; None where they are not known, or a session tells them.
         wrong: the operators that are kept from it.
     """
@@ -91,6 +93,8 @@ class ProviderTraits:
     whole_graphs_only: bool = False
     gather: str = "GatherElements"
     threads_option: str = ""
+    nvidia_libraries: bool = False
+    defaults: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] | None = None
     wrong: Sequence[WrongResult] = ()
 
@@ -220,10 +224,12 @@ TRAITS: Mapping[str, ProviderTraits] = {
             _wrong("equal values are not in the order of their positions", "TOPK_V2"),
         ),
     ),
+    # By default it multiplies floats as TF32, whose mantissa has 10 bits, where the hardware can.
+    "CUDAExecutionProvider": ProviderTraits(nvidia_libraries=True, defaults={"use_tf32": "0"}),
     # These take no quantised weights but signed ones.
     "NvTensorRTRTXExecutionProvider": ProviderTraits(_signed),
     "QNNExecutionProvider": ProviderTraits(_signed),
-    "TensorrtExecutionProvider": ProviderTraits(_signed),
+    "TensorrtExecutionProvider": ProviderTraits(_signed, nvidia_libraries=True),
     # It computes in floats and leaves quantised layers to the CPU. A session does not tell its
     # options. Some of its shaders are wrong, and some operators end the process.
     "WebGpuExecutionProvider": ProviderTraits(
@@ -263,14 +269,15 @@ _BESIDE, _INSTEAD = (
     "pip install 'tflite-ort[{}]'",
     "pip uninstall onnxruntime && pip install onnxruntime-{}",
 )
+_GPU = "pip uninstall onnxruntime && pip install 'onnxruntime-gpu[cuda,cudnn]'"
 BROUGHT_BY: Mapping[str, str] = {
-    "CUDAExecutionProvider": _INSTEAD.format("gpu"),
+    "CUDAExecutionProvider": _GPU,
     "DmlExecutionProvider": _INSTEAD.format("directml"),
     "MIGraphXExecutionProvider": _INSTEAD.format("migraphx"),
     "NvTensorRTRTXExecutionProvider": _BESIDE.format("tensorrt-rtx"),
     "OpenVINOExecutionProvider": _BESIDE.format("openvino"),
     "QNNExecutionProvider": _INSTEAD.format("qnn"),
-    "TensorrtExecutionProvider": _INSTEAD.format("gpu"),
+    "TensorrtExecutionProvider": _GPU,
     "WebGpuExecutionProvider": _BESIDE.format("webgpu"),
 }
 

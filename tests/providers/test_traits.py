@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from tests.delegated import allocated
+from tests.providers.samples import CUDA, OPENVINO
 from tests.test_partition import chain
 from tflite_ort import ExecutionProviderDelegate, Interpreter, MissingDelegate, load_delegate
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Target
 from tflite_ort.plan.context import PlanContext
-from tflite_ort.providers import delegates, session, settings
+from tflite_ort.providers import delegates, native_libraries, session, settings
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.traits import (
     CPU,
@@ -31,7 +32,6 @@ from tflite_ort.schema import Model, ModelBuilder, Op, TensorType
 
 INT64 = TensorType.INT64
 
-OPENVINO = "OpenVINOExecutionProvider"
 # What graphs are made of by provider: "exact" weights are those that this CPU multiplies exactly.
 TARGETS: Mapping[str, tuple[str, Target]] = {
     CPU: ("exact", Target(cpu_kernels=True, carried_boundary=True, exact=True, fallback=True)),
@@ -40,7 +40,7 @@ TARGETS: Mapping[str, tuple[str, Target]] = {
     "NvTensorRTRTXExecutionProvider": ("int8", Target("int8", fallback=True)),
     "QNNExecutionProvider": ("int8", Target("int8", fallback=True)),
     "WebGpuExecutionProvider": ("uint8", Target(fallback=True)),
-    "CUDAExecutionProvider": ("uint8", Target(fallback=True)),
+    CUDA: ("uint8", Target(fallback=True)),
     "a provider of tomorrow": ("uint8", Target(fallback=True)),
 }
 
@@ -144,6 +144,26 @@ def test_threads_become_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen == [(CPU, {"workers": "3"})]
     given = settings.chosen(Provider(CPU, {"workers": 1}), None, 3)
     assert given == [(CPU, {"workers": "1"})]
+
+
+def test_options_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_row(monkeypatch, ProviderTraits(defaults={"exact": "1"}))
+    assert settings.chosen(Provider(CPU), None, 0) == [(CPU, {"exact": "1"})]
+    assert settings.chosen(Provider(CPU, {"exact": 0}), None, 0) == [(CPU, {"exact": "0"})]
+
+
+def test_cuda_multiplies_floats_exactly_unless_asked_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And the libraries of the packages nvidia-* are loaded before it is."""
+    loaded = list[str]()
+    monkeypatch.setattr(native_libraries, "load_nvidia_libraries", lambda: loaded.append("once"))
+    assert settings.chosen(Provider(CUDA), None, 0) == [(CUDA, {"use_tf32": "0"})]
+    given = settings.chosen(Provider(CUDA, {"use_tf32": 1}), None, 0)
+    assert given == [(CUDA, {"use_tf32": "1"})]
+    assert loaded == ["once", "once"]
+    settings.chosen(Provider(OPENVINO), None, 0)
+    assert loaded == ["once", "once"]
 
 
 def test_an_unknown_row_runs_the_cpu_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
