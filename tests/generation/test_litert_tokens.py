@@ -28,9 +28,9 @@ SAID = {
     "hf_lfm2": "�" * 57,
 }
 LOWEST = np.float32(-0.7 * np.finfo(np.float32).max)
-# XNNPACK takes inverse square roots from an estimate of the CPU. Without AVX-512 it is a coarser
-# one: activations halfway between two codes are rounded otherwise than here, and tokens whose
-# logits are apart by less than this part of the largest one change places (docs/generate.md).
+# XNNPACK sums and takes inverse square roots otherwise without AVX-512. There activations halfway
+# between two codes can be rounded otherwise than here, and tokens whose logits are apart by less
+# than this part of the largest one change places (docs/generate.md).
 TIE = 0.0 if blocked_channels() == 16 else 0.018
 
 
