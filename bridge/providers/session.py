@@ -215,8 +215,9 @@ class Session:
         self._session = self._made(graph, provider, settings, save)
         self._run = self._session.run_with_iobinding
         if not self._plain and provider.name not in self._session.get_providers():
-            why = native_libraries.missing_library(provider.name) or "its log says why"
-            raise DelegateError(f"ONNX Runtime could not load {provider}: {why}")
+            missing = native_libraries.missing_library(provider.name)
+            why = f": {missing}" if missing else ", its log says why"
+            raise DelegateError(f"ONNX Runtime could not load {provider}{why}")
         if isinstance(graph, StoredGraph):
             self.inputs, self.outputs = graph.inputs, graph.outputs
         else:

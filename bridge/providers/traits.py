@@ -147,6 +147,36 @@ def _backwards(op: _View) -> bool:
     return strides is None or strides.data is None or bool((strides.data < 0).any())
 
 
+def _computed(position: int) -> Callable[[_View], bool]:
+    """Whether an input is made by the model, or given to it."""
+
+    def found(op: _View) -> bool:
+        tensor = op.inputs[position]
+        return tensor is not None and not tensor.is_constant
+
+    return found
+
+
+def _sums_rows(op: _View) -> bool:
+    """Whether the last of three axes is reduced and left out."""
+    data, axes = op.inputs[0], op.inputs[1]
+    if data is None or axes is None or op.options.keep_dims or len(data.shape) != 3:
+        return False
+    return axes.data is None or set(axes.data.ravel() % 3) == {2}
+
+
+def _peepholes(op: _View) -> bool:
+    """Whether gates of an LSTM see the state of its cells."""
+    names = (name for name in op.names if "cell_to_" in name)
+    return any(op.get(name) is not None for name in names)
+
+
+def _unsized(op: _View) -> bool:
+    """Whether a tensor has no elements, or may turn out to have none."""
+    tensors = (*op.present_inputs(), *op.outputs)
+    return any(tensor.dynamic or 0 in tensor.shape for tensor in tensors)
+
+
 def _symmetric(op: _View) -> bool:
     """Whether a MIRROR_PAD repeats the edge."""
     return bool(op.options.mode.name == "SYMMETRIC")
@@ -166,6 +196,10 @@ def _sorts_no_rows(op: _View) -> bool:
 UNKNOWN = ProviderTraits()
 
 _NO_BIAS = "without a bias it ends the process"
+# Of a reduction and an element-wise operator with a constant it makes one operator.
+_NEIGHBOUR = "it adds constants to a reduction along another axis"
+_REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM")
+_LSTMS = ("BIDIRECTIONAL_SEQUENCE_LSTM", "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM")
 _REVERSED = "its slices that go backwards start at the end"
 
 TRAITS: Mapping[str, ProviderTraits] = {
@@ -222,6 +256,25 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 where=_on(TensorType.INT32),
             ),
             _wrong("equal values are not in the order of their positions", "TOPK_V2"),
+            _wrong(
+                "it divides integers and takes their powers as floats",
+                *("DIV", "POW"),
+                where=_on(TensorType.INT32),
+            ),
+            _wrong("its LSTM has no peepholes", *_LSTMS, where=_peepholes),
+            _wrong(_NEIGHBOUR, *_REDUCTIONS, where=_sums_rows),
+            _wrong(_NEIGHBOUR, "SVDF"),
+            _wrong("a loop without iterations returns what it returned before", "WHILE"),
+            _wrong("it counts a computed start from 0", "STRIDED_SLICE", where=_computed(1)),
+            _wrong(
+                "it takes the whole part of a bias",
+                "LOCAL_RESPONSE_NORMALIZATION",
+                where=lambda op: op.options.bias % 1 != 0,
+            ),
+            _wrong("computed axes end the process", "REVERSE_V2", where=_computed(1)),
+            _wrong("sizes that do not fit may end the process", "SPLIT_V", where=_computed(1)),
+            _wrong("an axis that does not fit may end the process", "SPLIT", where=_computed(0)),
+            _wrong("tensors without elements may end the process", where=_unsized),
         ),
     ),
     # By default it multiplies floats as TF32, whose mantissa has 10 bits, where the hardware can.
@@ -318,6 +371,11 @@ def named_provider(name: str, providers: Iterable[str]) -> str | None:
 WRONG_BEFORE: Mapping[tuple[int, int], Sequence[WrongResult]] = {
     (1, 31): (
         _wrong("rows of length 0 are not written", "REVERSE_SEQUENCE"),
+        _wrong(
+            "where there are no rows their reduction is 0",
+            *(*_REDUCTIONS, "REDUCE_ALL", "REDUCE_ANY"),
+            where=lambda op: _unsized(op) and op.output.type is not TensorType.FLOAT32,
+        ),
         _wrong(
             "TopK of no rows ends the process",
             *("TOPK_V2", "REDUCE_MAX", "REDUCE_MIN", "CUSTOM"),

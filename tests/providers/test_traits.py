@@ -28,7 +28,14 @@ from tflite_ort.providers.traits import (
 )
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import Model, ModelBuilder, Op, TensorType
+from tflite_ort.schema import (
+    CastOptions,
+    Model,
+    ModelBuilder,
+    Op,
+    ReducerOptions,
+    TensorType,
+)
 
 INT64 = TensorType.INT64
 
@@ -130,6 +137,24 @@ def test_rows_that_may_be_none_are_not_sorted_by_early_releases(
     main.inputs("x").outputs("found", "best", "places")
     row = allocated(builder.write(), providers=[CPU]).delegation()[-1]
     assert (row.operator, row.runs_on) == ("TOPK_V2", place), row.reason
+
+
+@pytest.mark.parametrize(("source", "place"), [("x", "ort"), ("found", "numpy")])
+def test_rows_that_may_be_none_are_not_reduced_by_early_releases(
+    monkeypatch: pytest.MonkeyPatch, source: str, place: str
+) -> None:
+    monkeypatch.setattr(delegates, "ORT_RELEASE", (1, 30))
+    builder, number = ModelBuilder(), TensorType.INT32
+    main = builder.subgraph("main").tensor("x", (3, 2), number).constant("axes", np.int32([0]))
+    main.tensor("places", (1, 2), INT64, shape_signature=(-1, 2))
+    main.operator(Op.WHERE, ["x"], ["places"])
+    main.tensor("found", (1, 2), number, shape_signature=(-1, 2))
+    main.operator(Op.CAST, ["places"], ["found"], CastOptions())
+    main.tensor("most", (2,), number)
+    main.operator(Op.REDUCE_MAX, [source, "axes"], ["most"], ReducerOptions())
+    main.inputs("x").outputs("most", "found")
+    row = allocated(builder.write(), providers=[CPU]).delegation()[-1]
+    assert (row.operator, row.runs_on) == ("REDUCE_MAX", place), row.reason
 
 
 def test_options_are_those_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,20 +8,30 @@ import numpy as np
 import pytest
 
 from tests.delegated import allocated
-from tests.one_op import T, one_op_model, ours
+from tests.lstm_models import Lstm
+from tests.one_op import T, assert_close, one_op_model, ours
+from tests.ops.test_control_flow import MODELS
+from tests.ops.test_detection_postprocess import PLAIN, model_and_feeds
 from tests.oracle import litert
 from tests.providers.samples import OPENVINO, WEBGPU
+from tests.rnn_models import Svdf
 from tflite_ort.providers.traits import CPU
 from tflite_ort.schema import (
     AddOptions,
     BitcastOptions,
     Conv2DOptions,
+    DivOptions,
+    LocalResponseNormalizationOptions,
     MirrorPadMode,
     MirrorPadOptions,
     Op,
     Padding,
+    PowOptions,
     ReducerOptions,
+    ReverseV2Options,
     RightShiftOptions,
+    SplitOptions,
+    SplitVOptions,
     StridedSliceOptions,
     TensorType,
     TransposeConvOptions,
@@ -33,6 +43,7 @@ INT8, INT32, INT64, UINT32 = (
     TensorType.INT64,
     TensorType.UINT32,
 )
+LOOP, _ = MODELS["while that grows its state"]
 AXIS = T.constant(np.array([1], np.int32))
 WIDE = np.array([[2**24, 2**24 + 1], [-(2**24) - 1, -(2**24)]], np.int32)
 EQUAL = np.random.default_rng(0).integers(0, 5, (1, 40)).astype(np.int32)
@@ -70,6 +81,62 @@ CASES: dict[str, tuple[Op, list[T], list[T], Any, list[Any]]] = {
 } | {
     op.name: (op, [T((2, 2), INT32), AXIS], [T((2,), INT32)], ReducerOptions(), [WIDE])
     for op in (Op.MEAN, Op.REDUCE_MAX, Op.REDUCE_MIN)
+}
+
+
+def operand(*values: int) -> T:
+    return T.constant(np.array(values, np.int32))
+
+
+PLACE, PAIR = T((1,), INT32), T((2,), INT32)
+LOWEST = np.array([-(2**31), 32767], np.int32)
+WINDOW = LocalResponseNormalizationOptions(radius=1, bias=0.5, alpha=1.0, beta=0.5)
+LARGE = np.arange(36, dtype=np.float32).reshape(2, 6, 3)
+CASES |= {
+    "divided": (Op.DIV, [PAIR] * 2, [PAIR], DivOptions(), [LOWEST, LOWEST[::-1].copy()]),
+    "power": (Op.POW, [PAIR] * 2, [PAIR], PowOptions(), [LOWEST // 2, np.array([1, 2], np.int32)]),
+    "last-of-three": (
+        Op.SUM,
+        [T((2, 6, 3)), operand(-1)],
+        [T((2, 6))],
+        ReducerOptions(),
+        [LARGE],
+    ),
+    "start": (
+        Op.STRIDED_SLICE,
+        [T((4,)), PLACE, operand(0), operand(1)],
+        [T(())],
+        StridedSliceOptions(shrink_axis_mask=1),
+        [np.arange(4, dtype=np.float32), np.array([-1], np.int32)],
+    ),
+    "window": (
+        Op.LOCAL_RESPONSE_NORMALIZATION,
+        [T((1, 2, 6, 3))],
+        [T((1, 2, 6, 3))],
+        WINDOW,
+        [LARGE.reshape(1, 2, 6, 3)],
+    ),
+    "axes": (
+        Op.REVERSE_V2,
+        [T((2, 6, 3)), PAIR],
+        [T((2, 6, 3))],
+        ReverseV2Options(),
+        [LARGE, np.array([0, 1], np.int32)],
+    ),
+    "sizes": (
+        Op.SPLIT_V,
+        [T((2, 6, 3)), PAIR, operand(1)],
+        [T((2, 3, 3))] * 2,
+        SplitVOptions(num_splits=2),
+        [LARGE, np.array([2, 4], np.int32)],
+    ),
+    "axis": (
+        Op.SPLIT,
+        [PLACE, T((2, 6, 3))],
+        [T((2, 3, 3))] * 2,
+        SplitOptions(num_splits=2),
+        [np.array([1], np.int32), LARGE],
+    ),
 }
 
 
@@ -129,6 +196,43 @@ def assert_left_and_right(provider: str, case: Case, feeds: Any) -> None:
 def test_openvino_leaves_what_it_computes_otherwise(name: str) -> None:
     op, inputs, outputs, options, feeds = CASES[name]
     assert_left_and_right(OPENVINO, (op, inputs, outputs, options), feeds)
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize(
+    ("model", "feeds"),
+    [
+        (layer.model(), layer.feeds(1)[0])
+        for layer in (
+            Lstm(peephole=True),
+            Lstm(Op.BIDIRECTIONAL_SEQUENCE_LSTM, peephole=True, coupled=True),
+            Svdf(),
+        )
+    ]
+    + [(LOOP, [np.int32(0), np.int32(0), np.ones(3, np.float32)])],
+    ids=["peepholes", "both-ways", "svdf", "loop"],
+)
+def test_openvino_leaves_layers(model: bytes, feeds: list[Any]) -> None:
+    rows = allocated(model, providers=[OPENVINO, CPU]).delegation()
+    assert "wrong in" in rows[0].reason
+    got, _ = ours(model, feeds, providers=[OPENVINO, CPU])
+    for result, want in zip(got, litert(model, feeds), strict=True):
+        assert_close(result, want, 0, 1e-5, "leaves")
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize("layer", [Lstm(), Lstm(coupled=True, projection=True)], ids=str)
+def test_openvino_takes_lstms_without_peepholes(layer: Lstm) -> None:
+    (row,) = allocated(layer.model(), providers=[OPENVINO, CPU]).delegation()
+    assert "wrong in" not in row.reason
+
+
+@pytest.mark.openvino
+def test_openvino_does_not_end_the_process_without_detections() -> None:
+    options = {**PLAIN, "max_detections": 0}
+    model, _ = model_and_feeds(options, np.random.default_rng(0), 3, 1, False)
+    (row,) = allocated(model, providers=[OPENVINO, CPU]).delegation()
+    assert "without elements" in row.reason
 
 
 @pytest.mark.webgpu
