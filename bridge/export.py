@@ -25,6 +25,7 @@ from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.equal_constants import join_equal_constants
 from tflite_ort.opmap.graph.narrowing import narrow_constants
+from tflite_ort.opmap.graph.parted_weights import part_signed_weights
 from tflite_ort.opmap.graph.short_names import shorten_names
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.resolvers import BuiltinOpResolver
@@ -283,6 +284,8 @@ def _lowered(
         raise _refused(graph, lowered.refusals, resolver, advise=not domain)
     narrow_constants(lowered.model)
     join_equal_constants(lowered.model.graph)
+    if target.weights == "int8":
+        part_signed_weights(lowered.model.graph)
     shorten_names(lowered.model.graph)
     _check_loads(lowered.model)
     return lowered

@@ -217,7 +217,7 @@ def pad(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Framed by a value; without one by zero, which is the output's zero point if quantised."""
     value = inputs[2] if len(inputs) > 2 else None
     if value is None:
-        value = op.output.zero
+        value = op.output.edge_code
     pads = _pads(inputs[0], inputs[1])
     return (np.pad(inputs[0], pads, constant_values=np.asarray(value, inputs[0].dtype).item()),)
 

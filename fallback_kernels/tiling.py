@@ -110,7 +110,7 @@ def space_to_batch_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Ou
     array, blocks, paddings = inputs
     shape = space_to_batch_shape(array.shape, blocks, paddings)
     pads = [(0, 0), *((int(before), int(after)) for before, after in paddings), (0, 0)]
-    padded = np.pad(array, pads, constant_values=op.output.zero)
+    padded = np.pad(array, pads, constant_values=op.output.edge_code)
     split = [array.shape[0]]
     for size, block in zip(shape[1:-1], blocks.tolist(), strict=True):
         split += [size, block]

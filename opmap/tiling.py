@@ -276,7 +276,7 @@ def _padded_by(
 ) -> ir.Value:
     """`value` padded with the code of zero in the output."""
     type = op["input"].type
-    code = widened(g, code_constant(g, op.output.zero, op.output, domain), type)
+    code = widened(g, code_constant(g, op.output.edge_code, op.output, domain), type)
     return narrowed(g, g.op("Pad", widened(g, value, type), pads, code), type)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.one_op import Node, T, graph_model
+from tests.one_op import Node, T, graph_model, ours
+from tests.ops.operands import exported
 from tests.optimised import optimised_graphs
 from tests.patterns.trees import answers
 from tflite_ort.schema import AddOptions, Op
@@ -32,3 +33,13 @@ def test_long_names_become_short() -> None:
     both, negated = answers(content, given)
     np.testing.assert_array_equal(both, [12, 24, 36])
     np.testing.assert_array_equal(negated, [-12, -24, -36])
+
+
+def test_two_outputs_that_are_one_value_in_two_layouts() -> None:
+    """A map of one cell and one channel stands in all layouts at once."""
+    order = T.constant(np.int32([0, 2, 3, 1]))
+    tensors = {"x": T((1, 1, 1, 1)), "y": T((1, 1, 1, 1)), "order": order, "z": T((1, 1, 1, 1))}
+    nodes = [Node(Op.NEG, ["x"], ["y"]), Node(Op.TRANSPOSE, ["y", "order"], ["z"])]
+    content, given = graph_model(tensors, nodes, ["y", "z"]), np.full((1, 1, 1, 1), 7, np.float32)
+    for results in (ours(content, [given])[0], exported(content, [given])):
+        assert [float(each.item()) for each in results] == [-7, -7]

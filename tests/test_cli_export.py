@@ -91,3 +91,18 @@ def test_sizes_that_cannot_stay_open_are_told(tmp_path: Path) -> None:
     said = result.stderr.splitlines()
     assert said[0].startswith("warning: sizes of 'in0' that the file leaves open are fixed; with")
     assert said[1] == "  SQUEEZE_0 version 1: a rank depends on data"
+
+
+def test_a_folder_gets_a_file_of_the_model_s_name(tmp_path: Path) -> None:
+    """As cp does. A folder that is not there is no file without a suffix."""
+    path, folder = tmp_path / "add.tflite", tmp_path / "written"
+    path.write_bytes(one_op_model(Op.ADD, [T((4,)), T((4,))], [T((4,))], AddOptions()))
+    folder.mkdir()
+    for out in (str(folder), f"{folder}/"):
+        said = call("export", path, out)
+        assert said.exit_code == 0 and f"wrote {folder / 'add.onnx'}: " in said.output
+        (folder / "add.onnx").unlink()
+    missing = call("export", path, f"{tmp_path}/nothere/")
+    assert missing.exit_code == 1
+    assert f"{tmp_path / 'nothere' / 'add.onnx'}: No such file or directory" in missing.output
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["add.tflite", "written"]

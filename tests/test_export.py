@@ -14,10 +14,12 @@ import pytest
 import tflite_ort.export_form as export_module
 from tests.models import model_path
 from tests.one_op import Node, T, graph_model, one_op_model, ours
+from tests.ops.operands import exported
 from tflite_ort import ExportError, UnsupportedVersion, export_onnx
 from tflite_ort.schema import (
     AddOptions,
     Conv2DOptions,
+    FullyConnectedOptions,
     MulOptions,
     Op,
     Padding,
@@ -116,6 +118,46 @@ def test_signed_weights_pass_the_check_on_every_cpu(tmp_path: Path) -> None:
     path = tmp_path / "signed.onnx"
     export_onnx(model_path(MOBILENET_V2_INT8), path, weights="int8", check=True)
     assert path.is_file()
+
+
+@pytest.mark.parametrize("hybrid", ["auto", "float", "dynamic", "xnnpack"])
+def test_a_file_is_checked_by_what_its_products_are(hybrid: str) -> None:
+    """With "auto" the interpreter rounds such rows, and a file does not."""
+    codes = np.random.default_rng(5).integers(-127, 128, (512, 512)).astype(np.int8)
+    inputs = [T((3, 512)), T.constant(codes, scale=0.01)]
+    model = one_op_model(
+        Op.FULLY_CONNECTED, inputs, [T((3, 512))], FullyConnectedOptions(), version=9
+    )
+    export_onnx(model, hybrid=hybrid, check=True)
+
+
+def test_layers_that_share_signed_weights_load_where_sums_are_to_be_exact() -> None:
+    """As the heads of a detector do. Without VNNI, ONNX Runtime makes weights of its own, and
+    fails where two layers read one initializer."""
+    codes = np.random.default_rng(3).integers(-127, 128, (8, 3, 3, 8)).astype(np.int8)
+    image, made = (T((1, 6, 6, 8), TensorType.INT8, scale, 3) for scale in (0.05, 1.7))
+    tensors = {
+        "x": image,
+        "w": T.constant(codes, scale=0.01),
+        "y": made,
+        "z": made,
+        "b": T.constant(np.arange(8, dtype=np.int32), scale=0.05 * 0.01),
+        "c": T.constant(np.arange(8, dtype=np.int32), scale=1.7 * 0.01),
+    }
+    options = Conv2DOptions(stride_w=1, stride_h=1)
+    nodes = [
+        Node(Op.CONV_2D, ["x", "w", "b"], ["y"], options, 3),
+        Node(Op.CONV_2D, ["y", "w", "c"], ["z"], options, 3),
+    ]
+    model = graph_model(tensors, nodes, ["z", "y"])
+    proto = export_onnx(model, weights="int8", check=True)
+    shapes = [tuple(each.dims) for each in proto.graph.initializer]
+    assert shapes.count((8, 8, 3, 3)) == 2
+    x = image.random(np.random.default_rng(4))
+    for signed, unsigned in zip(
+        exported(model, [x], weights="int8"), exported(model, [x]), strict=True
+    ):
+        np.testing.assert_array_equal(signed, unsigned)
 
 
 def test_signed_and_unsigned_weights_agree() -> None:

@@ -33,7 +33,7 @@ from tflite_ort.command.arguments import (
     refuse_unused,
     resolver_of,
 )
-from tflite_ort.command.outputs import STDOUT
+from tflite_ort.command.outputs import STDOUT, file_at
 from tflite_ort.command.terminal import (
     complain,
     new_console,
@@ -106,8 +106,8 @@ Out = Annotated[
     str | None,
     typer.Argument(
         metavar="OUT",
-        help="The file to write; without, MODEL with suffix .onnx; - is standard output. Of a "
-        "bundle, and of all signatures, a folder.",
+        help="The file to write, or a folder for it; without, MODEL with suffix .onnx; - is "
+        "standard output. Of a bundle, and of all signatures, a folder.",
     ),
 ]
 AllSignatures = Annotated[
@@ -223,7 +223,8 @@ def export(
             folder.mkdir(parents=True, exist_ok=True)
             _export(model, str(path), options, {**form, "signature": key}, check, as_json=as_json)
     else:
-        target = str(_beside(model, ".onnx")) if out is None else out
+        beside = _beside(model, ".onnx")
+        target = str(beside) if out is None else file_at(out, beside.name)
         _export(model, target, options, {**form, "signature": signature}, check, as_json=as_json)
 
 

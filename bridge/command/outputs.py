@@ -263,5 +263,10 @@ def _stream(arrays: Mapping[str, Array]) -> bytes:
     return stream.getvalue()
 
 
+def file_at(target: str, name: str) -> str:
+    """`target`, or the file `name` in it if it is a folder."""
+    return str(Path(target) / name) if target != STDOUT and _is_folder(target) else target
+
+
 def _is_folder(target: str) -> bool:
     return target.endswith(("/", "\\")) or Path(target).is_dir()

@@ -308,7 +308,8 @@ class Graph(NotedNodes):
         forms[form], layout = value, form[0]
         if self.target.cpu_kernels and layout is Layout.FIRST and is_known(*tensor.shape):
             value.shape = layout.shape(tensor.shape)  # see `keep_blocks` and `make_symmetric`
-        if value.producer() is None or value.name in self._after_tensors:
+        named = value.name in self._after_tensors or value.name in self.output_names
+        if value.producer() is None or named:
             return
         if not self._is_long_again(tensor, form, forms):
             value.name = self._unique(self._base(tensor) + form_suffix(tensor, form))

@@ -102,7 +102,7 @@ class Layer:
         channels = np.flatnonzero(over)
         if not channels.size:
             return {}
-        rest = self._rest(channels)
+        rest = self.rest(channels)
         axes = (0, 2, 3) if self.is_dense else (1, 2, 3)
         above, below = rest.max(axis=axes), -rest.min(axis=axes)
         more = (np.maximum(-(-above // _HIGH), -(below // _LOW)) - 1).tolist()
@@ -113,21 +113,18 @@ class Layer:
     def _is_off_zero(self) -> bool:
         return bool(self.zero.any())
 
-    def rest(self) -> Array:
-        """The weights less their zero points, [out, in / groups, kh, kw], as int16."""
-        return self._rest(slice(None))
+    def rest(self, channels: Any = slice(None)) -> Array:
+        """The weights of some output channels less their zero points, [out, in / groups, kh, kw],
+        as int16."""
+        zeros = _along(self.zero, np.int16)
+        own = zeros if len(zeros) == 1 else zeros[channels]
+        rest: Array = self.weights[channels].astype(np.int16) - own
+        return rest
 
     def take(self, weights: Array) -> None:
         """Have int8 weights [out, in, kh, kw] of the zero point 0, of a map as wide as these."""
         self._set(weights.astype(np.int8))
         self._changed = self.signed = True
-
-    def _rest(self, channels: Any) -> Array:
-        """The weights of some output channels less their zero points."""
-        zeros = _along(self.zero, np.int16)
-        own = zeros if len(zeros) == 1 else zeros[channels]
-        rest: Array = self.weights[channels].astype(np.int16) - own
-        return rest
 
     def make(self, order: Sequence[int]) -> None:
         """Make other channels than before; those of free places are zeros."""
@@ -205,7 +202,7 @@ class Layer:
         sources = [c for c, count in zip(order, counts, strict=True) for _ in range(count)]
         sources += [FREE] * (-len(sources) % step)
         weights = np.zeros((len(order), len(sources), *self.weights.shape[2:]), np.int8)
-        starts, rest = np.cumsum([0, *counts[:-1]]), self._rest(np.array(order))
+        starts, rest = np.cumsum([0, *counts[:-1]]), self.rest(np.array(order))
         for level, part in enumerate(_parts(rest)):
             those = np.flatnonzero(np.array(counts) > level)
             weights[those, starts[those] + level] = part[those, 0]

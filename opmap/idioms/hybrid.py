@@ -17,8 +17,9 @@ from tflite_ort.schema.values.semantics import UNCLAMPED
 _FLOAT, _DOUBLE, _INT32 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32
 _LOWEST, _HIGHEST = -128, 127
 _CODES = _HIGHEST - _LOWEST
-# Replaces a largest magnitude of 0: the codes are 0 for any scale.
-_LEAST = 1e-30
+# Replaces a largest magnitude of 0: the codes are 0 for any scale. 255 divided by it is a float32,
+# and so is, with all its bits, a 255th of it.
+_LEAST = 2.0**-116
 
 
 class Rounding(Enum):
@@ -160,11 +161,11 @@ def rounded_rows(g: Graph, rows: ir.Value, rounding: Rounding, depth: int) -> Co
     return Codes(codes, g.cast(zero_point, _FLOAT), scale, unsigned=True)
 
 
-def reach(g: Graph, value: ir.Value, axes: Sequence[int]) -> ir.Value:
-    """The largest magnitude in every slice that spans `axes`, never 0."""
+def reach(g: Graph, value: ir.Value, axes: Sequence[int], least: float = _LEAST) -> ir.Value:
+    """The largest magnitude in every slice that spans `axes`, or `least`."""
     over = g.ints(axes)
     largest = g.op("ReduceMax", g.op("Abs", value), over, keepdims=1)
-    return g.op("Max", largest, g.constant(_LEAST, np.float32))
+    return g.op("Max", largest, g.constant(least, np.float32))
 
 
 def _symmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:

@@ -36,6 +36,8 @@ _ZERO_POINT = 128
 _SHIFTS = np.array([16, 8, 0])
 _ZERO = float((_ZERO_POINT << _SHIFTS).sum())
 _LARGEST = float(127 << _SHIFTS[0])
+# Of a row in digits; _LARGEST divided by it is a float32.
+_LEAST = 2.0**-104
 _CODES = (TensorType.INT8, TensorType.INT4)
 _MOST_COLUMNS = 2**17  # sums of so many products of 8 bits stay in 32 bits
 
@@ -257,7 +259,7 @@ def _product_of_digits(g: Graph, x: ir.Value, matrix: WeightMatrix) -> ir.Value:
     times (2**16, 2**8, 1) * m / L, add up to the product.
     """
     assert matrix.scale is not None
-    largest = reach(g, x, [-1])
+    largest = reach(g, x, [-1], _LEAST)
     factor = g.op("Div", g.constant(_LARGEST, np.float32), largest)
     wholes = g.op("Add", g.op("Mul", x, factor), g.constant(_ZERO, np.float32))
     shifts = g.constant(_SHIFTS[:, np.newaxis], np.uint32)

@@ -79,7 +79,7 @@ def pad_value(op: OperatorView[Any], g: Graph, domain: Domain) -> ir.Value:
     if given is not None:
         value = g.read(given, domain=domain if given.is_quantized else Domain.STORED)
         return value if given.rank == 0 else g.reshape(value, ())
-    return code_constant(g, output.zero, output, domain)
+    return code_constant(g, output.edge_code, output, domain)
 
 
 def edges_of_zeros(op: OperatorView[Any]) -> Sequence[tuple[int, int]] | None:

@@ -190,6 +190,12 @@ class TensorView:
             return 0
         return self.quantization.scalar_zero_point
 
+    @property
+    def edge_code(self) -> int:
+        """What operators that pad write: `zero`. TFLite takes it for 0 where scales are several."""
+        several = self.quantization is not None and self.quantization.per_channel
+        return 0 if several else self.zero
+
 
 @record(eq=False)
 class OperatorView(Generic[O]):

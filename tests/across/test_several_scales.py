@@ -30,7 +30,7 @@ CASES = [
 ]
 
 
-def _scaled(tensor: Tensor, type: TensorType) -> T:
+def _scaled(tensor: Tensor, type: TensorType, zero: int) -> T:
     if isinstance(tensor, T):
         return tensor
     data = None
@@ -38,15 +38,18 @@ def _scaled(tensor: Tensor, type: TensorType) -> T:
         data = np.full(tensor.shape, tensor.values).astype(NUMPY_DTYPE[type])
     *_, channels = (1, *tensor.shape)
     if channels == 1:
-        return T(tensor.shape, type, 0.05, data=data)
+        return T(tensor.shape, type, 0.05, zero, data=data)
     scales, axis = np.linspace(0.05, 0.2, channels).tolist(), len(tensor.shape) - 1
-    return T(tensor.shape, type, scales, [0] * channels, axis, data)
+    zeros = [zero + channel for channel in range(channels)] if zero else [0] * channels
+    return T(tensor.shape, type, scales, zeros, axis, data)
 
 
+@pytest.mark.parametrize("zero", [0, 5])
 @pytest.mark.parametrize(("op", "type"), CASES, ids=lambda each: each.name)
-def test_codes_of_several_scales(op: Op, type: TensorType) -> None:
+def test_codes_of_several_scales(op: Op, type: TensorType, zero: int) -> None:
+    """TFLite pads with the code 0, whatever the zero points are."""
     inputs, outputs, options = SAMPLES[op]
-    given, made = ([_scaled(each, type) for each in tensors] for tensors in (inputs, outputs))
+    given, made = ([_scaled(each, type, zero) for each in side] for side in (inputs, outputs))
     model = one_op_model(op, given, made, options, max(known_versions(op)))
     rng = np.random.default_rng(0)
     fed = [t for t in given if not t.is_constant]

@@ -113,6 +113,20 @@ def test_rows_are_rounded_as_litert_rounds_them(
     assert coded == (units * depth >= 2**16)
 
 
+@pytest.mark.parametrize("hybrid", ["dynamic", "xnnpack"])
+@pytest.mark.parametrize("shape", [(1, 512, 256), (5, 96, 700), (3, 1, 16)], ids=str)
+def test_rows_of_tiny_numbers_have_steps_of_their_own(
+    shape: tuple[int, int, int], hybrid: str, exact_runs: bool
+) -> None:
+    print(f"seed {SEED}")
+    rng, (rows, depth, units), tiny = np.random.default_rng(SEED), shape, np.float32(2.0**-112)
+    case = layer(rows, rng.integers(-127, 128, (units, depth)), 0.03)
+    x = tiny * rng.normal(0, 2, (rows, depth)).astype(np.float32)
+    kernels = "default" if hybrid == "xnnpack" else "reference"
+    (want,), (got,) = litert(case.model(), [x], kernels), ours(case.model(), [x], hybrid=hybrid)[0]
+    assert_close(got / tiny, want / tiny, 0, 1e-5, hybrid)
+
+
 @pytest.mark.parametrize("units", [512, 511])
 def test_a_single_row_in_digits_is_as_exact_as_floats(units: int, exact_runs: bool) -> None:
     print(f"seed {SEED}")
