@@ -25,8 +25,8 @@ _LOW, _HIGH = np.int16(-128), np.int16(127)
 # uint8 codes as int8 of the same distance.
 _MOVED = np.uint8(128)
 # A channel of the result of these depends on this channel of the inputs alone.
-_BY_CHANNEL = frozenset({"Add", "Clip", "Mul", "Relu", "GlobalAveragePool"})
-_BY_CHANNEL |= {"AveragePool", "MaxPool", "DequantizeLinear", "QuantizeLinear"}
+BY_CHANNEL = frozenset({"Add", "Clip", "Mul", "Relu", "GlobalAveragePool"})
+BY_CHANNEL |= {"AveragePool", "MaxPool", "DequantizeLinear", "QuantizeLinear"}
 
 
 class Layer:
@@ -113,9 +113,9 @@ class Layer:
     def _is_off_zero(self) -> bool:
         return bool(self.zero.any())
 
-    def rest(self) -> Array:
+    def rest(self, outputs: slice = slice(None)) -> Array:
         """The weights less their zero points, [out, in / groups, kh, kw], as int16."""
-        return self._rest(slice(None))
+        return self._rest(outputs)
 
     def take(self, weights: Array) -> None:
         """Have int8 weights [out, in, kh, kw] of the zero point 0, of a map as wide as these."""
@@ -134,6 +134,11 @@ class Layer:
         self._constants = _made(self._constants, order)
         if not self.is_dense:
             self.node.attributes["group"] = len(order)
+        self._changed = True
+
+    def read_in_order(self, order: npt.NDArray[np.intp]) -> None:
+        """Let a dense layer read the same channels in another order."""
+        self._constants = {**self._constants, _WEIGHTS: self.weights[:, order]}
         self._changed = True
 
     def read(self, order: Sequence[int]) -> None:
@@ -249,7 +254,7 @@ def _maps(
         if layer.is_dense:
             return [value]
         return None if is_fixed(layer) else [layer.source, node.outputs[0]]
-    if node.domain or node.op_type not in _BY_CHANNEL or len(node.outputs) > 1:
+    if node.domain or node.op_type not in BY_CHANNEL or len(node.outputs) > 1:
         return None
     constants = [each.const_value for each in node.inputs if each is not None]
     if any(each is not None and each.array.size > 1 for each in constants):

@@ -128,7 +128,7 @@ def requantized_source(
         wanted: gives the code for each code of the input, in ascending order.
     """
     input, output = op["input"], op.output
-    if not (g.target.cpu_kernels and g.target.weights == "int8" and input.type in _BYTES):
+    if not (g.target.cpu_kernels and input.type in _BYTES):
         return False
     if input.rank != 4 or output.type is not input.type:
         return False
