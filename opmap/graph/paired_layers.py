@@ -6,7 +6,8 @@ by uint8. Their sums are the same integers in two cases:
 - Depthwise kernels add in 32 bits. Their weights need to have the zero point 0.
 - Dense kernels add the products of two neighbouring channels in 16 bits. A layer gets an order of
   its input channels in which no sum of two exceeds these, see `paired_weights`. The layers that
-  make and read these channels get the same order, along residuals.
+  make and read these channels get the same order, along residuals. Orders that cost nothing are
+  tried first, see `free_orders`.
 """
 
 from __future__ import annotations
