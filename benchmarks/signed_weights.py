@@ -4,8 +4,8 @@
 
 Without models: microseconds of one QLinearConv by uint8 and by int8 weights, and how many of its
 codes are wrong. With models: LiteRT's microseconds, and its time over ours: with the first lowering
-of each layer; with those that the cost model chooses; with signed weights where these cost
-nothing, as by default; and with those of all layers that have an order, as in the cache. All take turns and
+of each layer; with those that the cost model chooses; with signed weights where these cost nothing,
+as by default; and with those of all layers that have an order, as in the cache. All take turns and
 the least time counts. It is CPU time of the thread, so that other processes disturb less.
 """
 
