@@ -39,7 +39,7 @@ def within_image(op: OperatorView[Any], g: Graph) -> OperatorView[Any]:
     )
     if padding is None or not _is_finite(op):
         return op
-    return _cut(source, kept, padding)
+    return _cut(source, g, kept, padding)
 
 
 def _multiplies_alike(op: OperatorView[Any]) -> bool:
@@ -82,11 +82,14 @@ def _pads_alike(
     return True
 
 
-def _cut(op: OperatorView[Any], kept: tuple[Kept, Kept], padding: Padding) -> OperatorView[Any]:
+def _cut(
+    op: OperatorView[Any], g: Graph, kept: tuple[Kept, Kept], padding: Padding
+) -> OperatorView[Any]:
     (top, bottom), (left, right) = kept
     filter, place, options = op["filter"], op.names.index("filter"), op.options
     assert filter.data is not None
-    data = filter.data[:, top:bottom, left:right]
+    whole = filter.data
+    data = g.constants.part(filter.constant, kept, lambda: whole[:, top:bottom, left:right])
     cut = replace(filter, constant=data, shape=data.shape)
     inputs = (*op.inputs[:place], cut, *op.inputs[place + 1 :])
     # A single weight along an axis has no dilation.

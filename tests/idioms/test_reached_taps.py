@@ -27,12 +27,19 @@ KINDS = ("codes", "floats", "float image, 8-bit weights")
 
 
 def layer(
-    kind: str, *, dilation: int = SIDE, pad: int = 0, depthwise: bool = False, corner: float = 1
+    kind: str,
+    *,
+    dilation: int = SIDE,
+    pad: int = 0,
+    depthwise: bool = False,
+    corner: float = 1,
+    layers: int = 1,
 ) -> bytes:
     """A convolution by 3x3 windows, with SAME padding or of an image that a PAD padded.
 
     Args:
         corner: the first weight.
+        layers: so many in a row, by the same weights.
     """
     rng = np.random.default_rng(3)
     shape = (1 if depthwise else CHANNELS, 3, 3, CHANNELS)
@@ -65,6 +72,10 @@ def layer(
         options = DepthwiseConv2DOptions(depth_multiplier=1, **window)
         nodes.append(Node(Op.DEPTHWISE_CONV_2D, inputs, ["y"], options))
     else:
+        for number in range(1, layers):
+            tensors[f"y{number}"] = tensors["y"]
+            nodes.append(Node(Op.CONV_2D, inputs, [f"y{number}"], Conv2DOptions(**window)))
+            inputs = [f"y{number}", *inputs[1:]]
         nodes.append(Node(Op.CONV_2D, inputs, ["y"], Conv2DOptions(**window)))
     read = {name for node in nodes for name in (*node.inputs, *node.outputs)}
     return graph_model({name: each for name, each in tensors.items() if name in read}, nodes, ["y"])
@@ -130,6 +141,13 @@ def test_an_image_that_is_rounded_is_rounded_as_before(tmp_path: Path) -> None:
 def test_weights_that_make_nan_of_zeros_stay(number: float, tmp_path: Path) -> None:
     content = layer("floats", corner=number)
     assert exported(content, tmp_path) == ([(3, 3)], False)
+
+
+@pytest.mark.parametrize("kind", KINDS[:2])
+def test_layers_of_the_same_weights_share_what_is_left(kind: str) -> None:
+    made = export_onnx(layer(kind, layers=3)).graph
+    (weights,) = [each for each in made.initializer if len(each.dims) == 4]
+    assert list(weights.dims) == [CHANNELS, CHANNELS, 1, 1]
 
 
 def test_other_pads_stay(tmp_path: Path) -> None:
