@@ -4,7 +4,7 @@
 
 Without models: microseconds of one QLinearConv by uint8 and by int8 weights, and how many of its
 codes are wrong. With models: LiteRT's microseconds, and its time over ours: with the first lowering
-of each layer; with those that the cost model chooses; with signed weights of depthwise layers too,
+of each layer; with those that the cost model chooses; with signed weights where these cost nothing,
 as by default; and with those of all layers that have an order, as in the cache. All take turns and
 the least time counts. It is CPU time of the thread, so that other processes disturb less.
 """
@@ -80,7 +80,7 @@ def layer(
 
 def networks(path: Path) -> Iterator[Run]:
     """Invokes of LiteRT, of ours with the first lowerings, with those of the model, and with signed
-    weights of depthwise layers and of all."""
+    weights where these cost nothing, and of all layers that have an order."""
     theirs = litert.Interpreter(str(path), num_threads=1)
     feed(theirs, path.read_bytes())
     yield theirs.invoke

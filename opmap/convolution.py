@@ -38,6 +38,7 @@ from tflite_ort.opmap.idioms.picked_channels import (
     depthwise_of_source,
     write_picked,
 )
+from tflite_ort.opmap.idioms.reached_taps import within_image
 from tflite_ort.opmap.idioms.rounded_images import (
     rounded_convolution,
     rounds_cells,
@@ -80,6 +81,7 @@ _ROW_CHANNELS = 4
 def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     """Conv with the filter [out, kh, kw, in / groups] as [out, in / groups, kh, kw]."""
     check_types(op["input"], op["filter"])
+    op = within_image(op, g)
     windows = image_windows(op, op["filter"].shape[1:3], NO_EDGES)
     in_rows = g.target.cpu_kernels and _is_read_in_rows(without_pad(op, g)[0], g)
     by_runs = not in_rows or (windows is not None and run_of(windows) > 1)
@@ -171,7 +173,7 @@ def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Non
     factor of up to 100 with codes, except for a single group.
     """
     check_types(op["input"], op["filter"])
-    op, edges = without_pad(op, g)
+    op, edges = without_pad(within_image(op, g), g)
     over_source = depthwise_of_source(op, g)
     if over_source is not None:
         other, picked = over_source

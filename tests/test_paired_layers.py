@@ -93,7 +93,12 @@ def test_the_largest_pairs(
 
 
 def codes(
-    model: bytes, patch: pytest.MonkeyPatch, images: list[Array], *, change: bool
+    model: bytes,
+    patch: pytest.MonkeyPatch,
+    images: list[Array],
+    *,
+    change: bool,
+    runs: int = 1000,
 ) -> tuple[list[Array], list[int]]:
     """What a model gives for some images, by unsigned weights or after the change, and how many of
     its layers have signed weights: dense ones, depthwise ones."""
@@ -101,7 +106,7 @@ def codes(
 
     def changed(graph: ir.Graph, *_: Any) -> None:
         if change:
-            make_paired(graph, lambda: True, 1000)
+            make_paired(graph, lambda: True, runs)
         for layer in filter(None, map(Layer.of, graph.nodes)):
             assert not layer.zero.any()
             signed[not layer.is_dense] += 1
@@ -156,7 +161,9 @@ def test_orders_are_looked_for_where_the_result_is_kept(
     }
     path = model_path("mlperf-tiny__vww_96_int8.tflite")
     Interpreter(path, num_threads=1, **choices[kept]).allocate_tensors()
-    assert signed[1] >= 12 and (signed[0] > 0) is (kept != "nothing")
+    # An order that no channel is there twice in costs nothing.
+    free = 5 <= signed[0] <= 7
+    assert signed[1] >= 12 and free is (kept == "nothing"), signed
 
 
 @pytest.mark.parametrize("name", NETWORKS)

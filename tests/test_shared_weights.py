@@ -68,7 +68,7 @@ LAYERS = {
     "CONV_2D": (Op.CONV_2D, (16, 3, 3, 16), 0, Conv2DOptions(Padding.SAME, 1, 1)),
     "DEPTHWISE_CONV_2D": (
         Op.DEPTHWISE_CONV_2D,
-        (1, 12, 12, 16),
+        (1, 11, 11, 16),
         3,
         DepthwiseConv2DOptions(Padding.SAME, 1, 1, 1),
     ),

@@ -34,6 +34,7 @@ class Constants:
         self._names: dict[str, int] = {}
         self._once: dict[str, ir.Value] = {}
         self._laid: dict[tuple[int, Hashable], tuple[object, ir.Value]] = {}
+        self._parts: dict[tuple[int, Hashable], tuple[object, Array]] = {}
 
     def once(self, array: Array, name: str) -> ir.Value:
         """The initializer called `name`, which is added once and then shared."""
@@ -54,6 +55,19 @@ class Constants:
         if key not in self._laid:  # the constant is held, so that no other takes its id
             self._laid[key] = source, self.add(make(), name)
         return self._laid[key][1]
+
+    def part(self, source: object, places: Hashable, make: Callable[[], Array]) -> Array:
+        """A part of a constant: the same array for all operators that read it, so that their
+        initializer is one.
+
+        Args:
+            source: the constant; it is the same object for each of them.
+            places: which part `make` gives.
+        """
+        key = id(source), places
+        if key not in self._parts:
+            self._parts[key] = source, make()
+        return self._parts[key][1]
 
     def add(self, array: Array, name: str) -> ir.Value:
         """A new initializer called `name`, or `name` and a number if that is taken."""

@@ -25,8 +25,8 @@ _LOW, _HIGH = np.int16(-128), np.int16(127)
 # uint8 codes as int8 of the same distance.
 _MOVED = np.uint8(128)
 # A channel of the result of these depends on this channel of the inputs alone.
-_BY_CHANNEL = frozenset({"Add", "Clip", "Mul", "Relu", "GlobalAveragePool"})
-_BY_CHANNEL |= {"AveragePool", "MaxPool", "DequantizeLinear", "QuantizeLinear"}
+BY_CHANNEL = frozenset({"Add", "Clip", "Mul", "Relu", "GlobalAveragePool"})
+BY_CHANNEL |= {"AveragePool", "MaxPool", "DequantizeLinear", "QuantizeLinear"}
 
 
 class Layer:
@@ -131,6 +131,11 @@ class Layer:
         self._constants = _made(self._constants, order)
         if not self.is_dense:
             self.node.attributes["group"] = len(order)
+        self._changed = True
+
+    def read_in_order(self, order: npt.NDArray[np.intp]) -> None:
+        """Let a dense layer read the same channels in another order."""
+        self._constants = {**self._constants, _WEIGHTS: self.weights[:, order]}
         self._changed = True
 
     def read(self, order: Sequence[int]) -> None:
@@ -246,7 +251,7 @@ def _maps(
         if layer.is_dense:
             return [value]
         return None if is_fixed(layer) else [layer.source, node.outputs[0]]
-    if node.domain or node.op_type not in _BY_CHANNEL or len(node.outputs) > 1:
+    if node.domain or node.op_type not in BY_CHANNEL or len(node.outputs) > 1:
         return None
     constants = [each.const_value for each in node.inputs if each is not None]
     if any(each is not None and each.array.size > 1 for each in constants):

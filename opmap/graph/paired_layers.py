@@ -6,7 +6,8 @@ by uint8. Their sums are the same integers in two cases:
 - Depthwise kernels add in 32 bits. Their weights need to have the zero point 0.
 - Dense kernels add the products of two neighbouring channels in 16 bits. A layer gets an order of
   its input channels in which no sum of two exceeds these, see `paired_weights`. The layers that
-  make and read these channels get the same order, along residuals.
+  make and read these channels get the same order, along residuals. Orders that cost nothing are
+  tried first, see `free_orders`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.block_nodes import Uses
+from tflite_ort.opmap.graph.free_orders import may_be_exact, order_freely
 from tflite_ort.opmap.graph.integer_layers import Layer, cells_of, filled, nodes_of, tied_maps
 from tflite_ort.opmap.graph.paired_weights import Rows, are_exact, excess, paired
 
@@ -38,14 +40,29 @@ def make_paired(graph: ir.Graph, multiplies_in_pairs: Callable[[], bool], runs: 
 
     Args:
         multiplies_in_pairs: whether this processor does as above; asked if there are such layers.
-        runs: an order is looked for where so many runs save the time of that; 0: depthwise layers
-            alone are changed, which need no order.
+        runs: an order that takes time to find, or more channels, is looked for where so many runs
+            save that time; 0: not at all.
     """
-    nodes = [node for node in graph.nodes if runs or node.attributes.get("group", 1) != 1]
+    nodes = [node for node in graph.nodes if node.op_type == "QLinearConv"]
+    even = [node for node in nodes if may_be_exact(node)]
+    if not (runs or even):
+        nodes = [node for node in nodes if node.attributes.get("group", 1) != 1]
     found = {id(node): Layer.of(node, np.uint8) for node in nodes}
     layers = {key: layer for key, layer in found.items() if layer is not None}
     if not (layers and multiplies_in_pairs()):
         return
+    for layer in order_freely(graph, layers, even):
+        layer.center()
+    if runs:
+        _look_for_orders(graph, layers, runs)
+    for layer in layers.values():
+        if not (layer.is_dense or layer.wanted or layer.channels % _DEPTHWISE):
+            layer.center()
+        layer.store(graph)
+
+
+def _look_for_orders(graph: ir.Graph, layers: Mapping[int, Layer], runs: int) -> None:
+    """Give dense layers signed weights in orders that take time to find, or with more channels."""
     uses, seen = Uses(graph), set[int]()
     for layer in layers.values():
         if layer.is_dense and id(layer.source) not in seen:
@@ -54,10 +71,6 @@ def make_paired(graph: ir.Graph, multiplies_in_pairs: Callable[[], bool], runs: 
             near = nodes_of(uses, tied or {id(layer.source): layer.source})
             tied_layers = [layers[id(node)] for node in near if id(node) in layers]
             _sign(tied, tied_layers, layer.source, runs)
-    for layer in layers.values():
-        if not (layer.is_dense or layer.wanted or layer.channels % _DEPTHWISE):
-            layer.center()
-        layer.store(graph)
 
 
 def _sign(

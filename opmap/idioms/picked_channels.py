@@ -2,7 +2,7 @@
 
 A convolution of single cells over them is one over the channels as they stood before, by zeros
 among the weights. So nothing is moved. ONNX Runtime takes 0.5 ns to move a code, and multiplies 150
-codes in a nanosecond.
+codes in a nanosecond with VNNI, 80 to 130 of them with AVX2 alone.
 
 A depthwise convolution gives its channels in the order in which they stood before, if convolutions
 of single cells read them.
@@ -128,7 +128,7 @@ def requantized_source(
         wanted: gives the code for each code of the input, in ascending order.
     """
     input, output = op["input"], op.output
-    if not (g.target.cpu_kernels and g.target.weights == "int8" and input.type in _BYTES):
+    if not (g.target.cpu_kernels and input.type in _BYTES):
         return False
     if input.rank != 4 or output.type is not input.type:
         return False

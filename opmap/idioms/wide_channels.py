@@ -30,7 +30,7 @@ _FEWEST_RUNS = 1000
 def offer_wide_outputs(op: View, g: Graph, translate: Translate) -> None:
     """Let a later depthwise convolution have more channels of what CONV_2D makes."""
     channels = op.output.shape[3]
-    if not (multiplies_codes(op, g) and is_known(channels) and channels % _STEP):
+    if not (_multiplies_signed(op, g) and is_known(channels) and channels % _STEP):
         return
     if any(tensor.is_variable for tensor in (*op.present_inputs(), op.output)):
         return
@@ -41,7 +41,7 @@ def depthwise_over_wide(op: View, g: Graph) -> View:
     """DEPTHWISE_CONV_2D over more channels where these are offered and save time, else `op`."""
     input, output = op["input"], op.output
     channels, kernel = output.shape[3], op["filter"].shape[1:3]
-    if not (multiplies_codes(op, g) and is_known(*input.shape[3:], *output.shape[1:])):
+    if not (_multiplies_signed(op, g) and is_known(*input.shape[3:], *output.shape[1:])):
         return op
     runs = output.shape[1] * output.shape[2] * kernel[0] * kernel[1]
     if input.shape[3] != channels or channels < _STEP or runs < _FEWEST_RUNS:
@@ -62,25 +62,29 @@ def convolution_of_wide(op: View, g: Graph) -> View:
     """CONV_2D over an input that is there with more channels, else `op`."""
     input, filter = op["input"], op["filter"]
     wide = g.made_wide(input)
-    if wide is None or not multiplies_codes(op, g) or filter.shape[3] != input.shape[3]:
+    if wide is None or not _multiplies_signed(op, g) or filter.shape[3] != input.shape[3]:
         return op
     return with_inputs(op, input=wide, filter=_widened(filter, 3, wide.shape[3]))
 
 
 def multiplies_codes(op: View, g: Graph) -> bool:
-    """Whether ONNX Runtime's kernels for the CPU multiply codes by constant signed ones."""
-    input, target = op["input"].type, g.target
+    """Whether ONNX Runtime's kernels for the CPU multiply codes by constant ones of the file."""
+    input = op["input"].type
     if input not in (TensorType.INT8, TensorType.UINT8) or op.output.type is not input:
         return False
     filter, bias = op["filter"], op.get("bias")
     return (
-        target.cpu_kernels
-        and target.weights == "int8"
+        g.target.cpu_kernels
         and filter.type is TensorType.INT8
         and filter.is_constant
         and filter.is_quantized
         and (bias is None or bias.is_constant)
     )
+
+
+def _multiplies_signed(op: View, g: Graph) -> bool:
+    """Whether they multiply by int8 weights: for unsigned ones wide channels save no time."""
+    return g.target.weights == "int8" and multiplies_codes(op, g)
 
 
 def _of_outputs(op: View, wide: TensorView) -> View:

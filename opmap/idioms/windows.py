@@ -49,18 +49,25 @@ def without_pad(op: OperatorView[Any], g: Graph) -> tuple[OperatorView[Any], Edg
     A convolution pads with zeros itself, so the PAD needs no node. In exports a Pad of floats
     stays: ONNX Runtime fuses it with the convolution that follows.
     """
+    source, edges = over_pad(op, g)
+    if source is op:
+        return op, NO_EDGES
+    if not source["input"].is_quantized and not (
+        g.target.cpu_kernels and _are_of_floats(op, edges)
+    ):
+        return op, NO_EDGES
+    return source, edges
+
+
+def over_pad(op: OperatorView[Any], g: Graph) -> tuple[OperatorView[Any], Edges]:
+    """As `without_pad`, for every PAD of rows and columns with zeros."""
     padded = g.padded(op["input"])
     if padded is None:
         return op, NO_EDGES
     source, pads = padded
-    if not source.is_quantized and not (g.target.cpu_kernels and _are_of_floats(op, pads[1:3])):
+    if source.rank != 4 or not is_known(*source.shape[1:]):
         return op, NO_EDGES
-    if (
-        source.rank != 4
-        or pads[0] != (0, 0)
-        or pads[3] != (0, 0)
-        or not is_known(*source.shape[1:])
-    ):
+    if pads[0] != (0, 0) or pads[3] != (0, 0):
         return op, NO_EDGES
     place = op.names.index("input")
     inputs = (*op.inputs[:place], source, *op.inputs[place + 1 :])

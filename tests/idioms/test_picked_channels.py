@@ -14,7 +14,6 @@ from tests.one_op import Node, T, graph_model, ours
 from tests.optimised import optimised_nodes
 from tests.oracle import litert
 from tflite_ort.opmap.idioms import picked_channels
-from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import (
     ConcatenationOptions,
     Conv2DOptions,
@@ -32,9 +31,6 @@ from tflite_ort.schema import (
 Codes = npt.NDArray[np.integer[Any]]
 CELLS = (2, 3, 4)
 ONE_CELL = Conv2DOptions(padding=Padding.SAME, stride_h=1, stride_w=1)
-signed = pytest.mark.skipif(
-    exact_weight_type() != "int8", reason="zeros among unsigned weights save no time"
-)
 
 
 def half_units(
@@ -210,25 +206,24 @@ def test_same_codes(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     more = VARIANTS[name]
     model = half_units(**more)
     codes = every_code(more.get("channels", 16), more.get("type", TensorType.INT8))
-    got, _ = ours(model, [codes])
-    with moved(monkeypatch):
-        by_moving, _ = ours(model, [codes])
-    for a, b, c in zip(got, by_moving, litert(model, [codes]), strict=True):
-        np.testing.assert_array_equal(a, b)
-        assert np.abs(a.astype(int) - c).max() <= 1
+    for image in (codes, np.full_like(codes, codes.min()), np.full_like(codes, codes.max())):
+        got, _ = ours(model, [image])
+        with moved(monkeypatch):
+            by_moving, _ = ours(model, [image])
+        for a, b, c in zip(got, by_moving, litert(model, [image]), strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert np.abs(a.astype(int) - c).max() <= 1
 
 
 MOVED = ("seen", "unsigned", "halves")
 
 
-@signed
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name not in MOVED])
 def test_nothing_is_moved(name: str) -> None:
     nodes = optimised_nodes(half_units(**VARIANTS[name]))
     assert nodes == {"QLinearConv": 2, "Concat": 1}
 
 
-@signed
 @pytest.mark.parametrize(
     "more",
     [{"channels": 240}, {"window": 3}, {"groups": 1}, {"read_as": 0.07}],
@@ -266,7 +261,6 @@ def test_same_codes_of_each_channel(monkeypatch: pytest.MonkeyPatch, name: str) 
         assert np.abs(a.astype(int) - d).max() <= 1
 
 
-@signed
 @pytest.mark.parametrize("name", UNITS)
 def test_no_channel_is_moved(name: str) -> None:
     nodes = optimised_nodes(strided_unit(**UNITS[name]))

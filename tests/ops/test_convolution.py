@@ -105,6 +105,11 @@ ROWS: dict[str, dict[str, Any]] = {
     "even kernel": {"kernel": (4, 2), "stride": (2, 1)},
     "pointwise": {"kernel": (1, 1)},
     "one cell": {"image": (1, 1, 1, 32), "kernel": (1, 1)},
+    "one cell of a window": {"image": (2, 5, 6, 6), "dilation": (5, 6), "activation": RELU},
+    "a row of a window": {"image": (2, 3, 9, 6), "dilation": (4, 1), "stride": (1, 2)},
+    "three cells of five": {"image": (1, 6, 6, 6), "kernel": (5, 5), "dilation": (4, 4)},
+    "wide for one cell": {"image": (1, 1, 1, 32), "stride": (2, 2)},
+    "a window between the cells": {"image": (1, 3, 3, 6), "kernel": (2, 2), "dilation": (8, 8)},
     "one channel": {"image": (1, 8, 8, 1)},
     "few channels": {"image": (2, 8, 9, 3), "kernel": (3, 5), "stride": (2, 2)},
 }
