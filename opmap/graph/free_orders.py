@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.block_nodes import Uses, constant
-from tflite_ort.opmap.graph.integer_layers import BY_CHANNEL, Layer
+from tflite_ort.opmap.graph.integer_layers import BY_CHANNEL, Layer, maps_by_channel
 from tflite_ort.opmap.graph.paired_weights import Rows, are_exact
 from tflite_ort.records import record
 
@@ -166,13 +166,8 @@ class _Orders:
             return [] if layer.is_dense else _at(part, [layer.source, *node.outputs])
         if _joins_channels(node):
             return _across(node, part)
-        if node.domain or node.op_type not in BY_CHANNEL or len(node.outputs) > 1:
-            return None
-        constants = [each.const_value for each in node.inputs if each is not None]
-        if any(each is not None and each.array.size > 1 for each in constants):
-            return None
-        maps = [each for each in node.inputs if each is not None and each.const_value is None]
-        return _at(part, [*maps, *node.outputs])
+        maps = maps_by_channel(node)
+        return None if maps is None else _at(part, maps)
 
     def _readers(self, tied: Mapping[tuple[int, int], Part]) -> Iterator[tuple[Layer, Part]]:
         """The dense layers that read one of the parts, and which one."""

@@ -251,6 +251,12 @@ def _maps(
         if layer.is_dense:
             return [value]
         return None if is_fixed(layer) else [layer.source, node.outputs[0]]
+    return maps_by_channel(node)
+
+
+def maps_by_channel(node: ir.Node) -> Sequence[ir.Value] | None:
+    """The maps that a node reads and makes, if a channel of the one depends on this channel of the
+    others alone and on no constant of its own; else None."""
     if node.domain or node.op_type not in BY_CHANNEL or len(node.outputs) > 1:
         return None
     constants = [each.const_value for each in node.inputs if each is not None]
