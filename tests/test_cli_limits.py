@@ -96,12 +96,16 @@ def test_what_cannot_be_written_is_said_before_the_work(
         pytest.fail(f"{command} began to work")
 
     monkeypatch.setattr(f"tflite_ort.command.{work}", no_work)
-    for path, said in (
-        (tmp_path / "no" / "file", "No such file or directory"),
-        (tmp_path, "Is a directory"),
+    folder = tmp_path
+    if command == "export":  # which writes into a folder, but not in the place of one
+        folder = tmp_path / Path(INT8).with_suffix(".onnx").name
+        folder.mkdir()
+    for path, where, said in (
+        (tmp_path / "no" / "file", tmp_path / "no" / "file", "No such file or directory"),
+        (tmp_path, folder, "Is a directory"),
     ):
         result = call(command, INT8, *options, path)
-        assert result.exit_code == 1 and f"{path}: {said}" in result.output
+        assert result.exit_code == 1 and f"{where}: {said}" in result.output
 
 
 @pytest.mark.parametrize("folder", [".", "/", ""])
