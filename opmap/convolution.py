@@ -92,8 +92,9 @@ def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
         return
     if product_of_cells(op, g):
         return
-    op, edges = without_pad(convolution_of_wide(convolution_of_source(op, g), g), g)
-    convolution(op, g, edges, partial(_conv_2d_operands, op, g))
+    op = convolution_of_wide(convolution_of_source(op, g), g)
+    padless, edges = without_pad(op, g)
+    convolution(padless, g, edges, partial(_conv_2d_operands, padless, g))
     offer_wide_outputs(op, g, conv_2d)
 
 

@@ -34,8 +34,19 @@ exact_only = pytest.mark.skipif(
 )
 
 
-def block(channels: int, *, padded: bool, outputs: tuple[str, ...], clipped: bool = False) -> bytes:
-    """A 1x1 convolution, a depthwise one behind a PAD or not, and a 1x1 convolution; int8."""
+def block(
+    channels: int,
+    *,
+    padded: bool,
+    outputs: tuple[str, ...],
+    clipped: bool = False,
+    padded_first: bool = False,
+) -> bytes:
+    """A 1x1 convolution, a depthwise one behind a PAD or not, and a 1x1 convolution; int8.
+
+    Args:
+        padded_first: the first convolution is one of 3x3 cells behind a PAD.
+    """
     rng, builder = np.random.default_rng(5), ModelBuilder()
     main = builder.subgraph("main").tensor("x", (1, 14, 15, 8), _INT8, _affine(0.02, 3))
 
@@ -54,11 +65,16 @@ def block(channels: int, *, padded: bool, outputs: tuple[str, ...], clipped: boo
     shape = (1, 14, 15, channels)
     main.tensor("a", shape, _INT8, _affine(0.02, -9)).tensor("b", shape, _INT8, _affine(0.02, 4))
     main.tensor("c", (1, 14, 15, 8), _INT8, _affine(0.1, 0))
+    if padded_first:
+        main.constant("border", np.int32([(0, 0), (1, 1), (1, 1), (0, 0)]))
+        main.tensor("q", (1, 16, 17, 8), _INT8, _affine(0.02, 3))
+        main.operator(Op.PAD, ["x", "border"], ["q"])
+    size = 3 if padded_first else 1
     main.operator(
         Op.CONV_2D,
-        ["x", *constants("a", (channels, 1, 1, 8), 0)],
+        ["q" if padded_first else "x", *constants("a", (channels, size, size, 8), 0)],
         ["a"],
-        Conv2DOptions(**one),
+        Conv2DOptions(padding=Padding.VALID, **one),
         version=3,
     )
     if padded:
@@ -107,6 +123,15 @@ def test_more_channels_give_the_same_codes(
     wide = results(model, Target("int8", cpu_kernels=True), image)
     for expected, given in zip(plain, wide, strict=True):
         np.testing.assert_array_equal(given, expected)
+
+
+@exact_only
+def test_a_convolution_behind_a_pad_is_padded_with_more_channels_too() -> None:
+    model = block(24, padded=False, outputs=("c",), padded_first=True)
+    image = np.random.default_rng(2).integers(-128, 127, (1, 14, 15, 8), np.int8, endpoint=True)
+    (plain,) = results(model, Target(), image)
+    (wide,) = results(model, Target("int8", cpu_kernels=True), image)
+    np.testing.assert_array_equal(wide, plain)
 
 
 @exact_only
