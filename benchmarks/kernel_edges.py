@@ -31,7 +31,7 @@ import tflite_ort.opmap
 from benchmarks.kernel_trials import CHECKS, UNTRIED, Check, Trial
 from tflite_ort.command.benchmark import machine
 from tflite_ort.files import write_text
-from tflite_ort.opmap.graph.lowering import OPSET
+from tflite_ort.opmap.rules.lowering import OPSET
 from tflite_ort.providers.session import ORT_ERRORS, ORT_VERSION
 from tflite_ort.providers.traits import CPU
 from tflite_ort.providers.wrong_kernels import wrong_kernel

@@ -35,7 +35,7 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.kept_caches import FEW, FOLDER, FREE, timed
 from benchmarks.transformers import drawn
 from tflite_ort import Interpreter, WellKnownOpResolver
-from tflite_ort.opmap.patterns.unread_rows import without_unread_rows
+from tflite_ort.opmap.rules.operators.unread_rows import without_unread_rows
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import Op, OperatorView, read_model
 from tflite_ort.schema.values.inlining import flat

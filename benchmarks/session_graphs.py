@@ -1,12 +1,12 @@
-"""Which ONNX graphs the networks become: a record, to see what a change of the code changes in them.
+"""Which ONNX graphs the networks become: a record, to see what a change of the code changes.
 
     python benchmarks/session_graphs.py [FOLDER...] --write before.json
     python benchmarks/session_graphs.py [FOLDER...] --against before.json
 
-Without folders: the models beside the repository. A row of the record is a network; it has the digests
-of the graphs that ONNX Runtime gets, of each signature, with their weights, and the digest of the
-exported file. A refactoring holds every digest. Graphs depend on the processor: compare records of one
-machine. The exit status is 1 if a network differs.
+Without folders: the models beside the repository. A row of the record is a network. It has the
+digests of the graphs that ONNX Runtime gets, of each signature, with their weights, and the digest
+of the exported file. A refactoring holds every digest. Graphs depend on the processor: compare
+records of one machine. The exit status is 1 if a network differs.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from benchmarks.by_operator import feed
 from tflite_ort import Interpreter
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.choices import plainest
-from tflite_ort.opmap.graph.lowering import OPSET
+from tflite_ort.opmap.rules.lowering import OPSET
 from tflite_ort.plan import context
 from tflite_ort.providers import model_session
 from tflite_ort.providers.graph_session import graph_session

@@ -6,15 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.choices import build_chosen
-from tflite_ort.opmap.idioms.cells_as_rows import product_of_cells
-from tflite_ort.opmap.idioms.column_groups import image_lowerings
 from tflite_ort.opmap.idioms.convolution_operands import (
     accumulator_bias,
     check_types,
+    convolution_attributes,
     relaid_filter,
     window_padding,
 )
@@ -31,27 +28,10 @@ from tflite_ort.opmap.idioms.exact_sums import (
     rounded_twice,
     rounded_wide,
 )
-from tflite_ort.opmap.idioms.hybrid import hybrid_input, is_delegated
+from tflite_ort.opmap.idioms.hybrid import hybrid_image, rounds_with_zero_point
 from tflite_ort.opmap.idioms.indices import failing
-from tflite_ort.opmap.idioms.picked_channels import (
-    convolution_of_source,
-    depthwise_of_source,
-    write_picked,
-)
-from tflite_ort.opmap.idioms.reached_taps import within_image
-from tflite_ort.opmap.idioms.rounded_images import (
-    rounded_convolution,
-    rounds_cells,
-    run_of,
-)
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
-from tflite_ort.opmap.idioms.wide_channels import (
-    convolution_of_wide,
-    depthwise_over_wide,
-    narrowed_again,
-    offer_wide_outputs,
-)
-from tflite_ort.opmap.idioms.windows import NO_EDGES, Edges, WindowAxis, image_windows, without_pad
+from tflite_ort.opmap.idioms.windows import WindowAxis, image_windows
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Conv2DOptions,
@@ -73,176 +53,60 @@ Operands = tuple[ir.Value, ir.Value, int]
 
 # From the layout of a filter to the output channels, those of the input, rows and columns.
 _PERMUTATIONS = {Op.CONV_2D: (0, 3, 1, 2), Op.DEPTHWISE_CONV_2D: (3, 0, 1, 2)}
-# Up to so many channels a Transpose of the image costs more than a convolution of rows.
-_ROW_CHANNELS = 4
 
 
-@translator(Op.CONV_2D, versions=(1, 8))
+def check_convolution(op: OperatorView[Any]) -> None:
+    """Refuse operands that TFLite does not multiply."""
+    check_types(op["input"], op["filter"])
+
+
+@translator(Op.CONV_2D, versions=(1, 8), check=check_convolution)
 def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     """Conv with the filter [out, kh, kw, in / groups] as [out, in / groups, kh, kw]."""
-    check_types(op["input"], op["filter"])
-    op = within_image(op, g)
-    windows = image_windows(op, op["filter"].shape[1:3], NO_EDGES)
-    in_rows = g.target.cpu_kernels and _is_read_in_rows(without_pad(op, g)[0], g)
-    by_runs = not in_rows or (windows is not None and run_of(windows) > 1)
-    if by_runs and rounded_convolution(op, g, windows, _asymmetric(op["filter"])):
-        return
-    if in_rows:
-        convolution_of_rows(op, g)
-        return
-    if product_of_cells(op, g):
-        return
-    op = convolution_of_wide(convolution_of_source(op, g), g)
-    padless, edges = without_pad(op, g)
-    convolution(padless, g, edges, partial(_conv_2d_operands, padless, g))
-    offer_wide_outputs(op, g, conv_2d)
+    convolution(op, g, partial(_conv_2d_operands, op, g))
 
 
 def _conv_2d_operands(op: OperatorView[Conv2DOptions], g: Graph) -> Operands:
     input, filter = op["input"], op["filter"]
     groups = input.shape[3] // filter.shape[3]
-    image = hybrid_image(op, g, g.read(input, layout=Layout.FIRST), _asymmetric(filter))
+    image = hybrid_image(op, g, g.read(input, layout=Layout.FIRST), rounds_with_zero_point(filter))
     filter, repeated = symmetric(g, filter, may_repeat=groups == 1)
     weights = relaid_filter(g, input, filter, _PERMUTATIONS[op.op])
     return with_repeated(g, image, repeated), weights, groups
 
 
-def _asymmetric(filter: TensorView) -> bool:
-    """Whether TFLite's CONV_2D rounds a float input with a zero point: if channel scales differ."""
-    return filter.quantization is not None and bool(np.ptp(filter.quantization.scale))
-
-
-def hybrid_image(
-    op: OperatorView[Any], g: Graph, image: ir.Value, asymmetric: bool = True, channels: int = 1
-) -> ir.Value:
-    """The input [N, C, H, W]; rounded to 8 bits, image by image, if the target asks for it; cell by
-    cell where LiteRT's default does so.
-
-    Args:
-        channels: their axis; 3 for an input [N, H, W, C].
-    """
-    axes = (channels,) if g.target.hybrid == "xnnpack" and rounds_cells(op) else (1, 2, 3)
-    input, filter, taken = op["input"], op["filter"], is_delegated(op)
-    return hybrid_input(g, image, input, filter, axes=axes, asymmetric=asymmetric, delegated=taken)
-
-
-def _is_read_in_rows(op: OperatorView[Conv2DOptions], g: Graph) -> bool:
-    """Whether `convolution_of_rows` is faster.
-
-    It is for a float image of few channels that exists channels-last only, with constant weights
-    and no dilation of rows.
-    """
-    input, channels = op["input"], op["input"].shape[3]
-    return (
-        not input.is_quantized
-        and 1 < channels <= _ROW_CHANNELS
-        and op["filter"].is_constant
-        and op["filter"].shape[3] == channels
-        and op.options.dilation_w_factor == 1
-        and is_known(*input.shape[1:3])
-        and not g.is_in(input, Layout.FIRST)
-    )
-
-
-def convolution_of_rows(op: OperatorView[Conv2DOptions], g: Graph) -> None:
-    """CONV_2D as Conv of [N, 1, H, W * C] with [out, 1, kh, kw * C]: it needs no Transpose."""
-    op, edges = without_pad(op, g)
-    input, filter, options = op["input"], op["filter"], op.options
-    batch, height, width, channels = input.shape
-    outputs, kh, kw, _ = filter.shape
-    windows = image_windows(op, (kh, kw), edges)
-    assert windows is not None, "the sizes are known"
-    (top, bottom), (left, right) = ((each.before, each.after) for each in windows)
-    rows = hybrid_image(op, g, g.read(input), _asymmetric(filter), channels=3)
-    result = g.op(
-        "Conv",
-        g.reshape(rows, (batch, 1, height, width * channels)),
-        g.weights(filter, shape=[outputs, 1, kh, kw * channels], real=True),
-        accumulator_bias(g, input, filter, op.get("bias")),
-        strides=[options.stride_h, options.stride_w * channels],
-        dilations=[options.dilation_h_factor, 1],
-        pads=[top, left * channels, bottom, right * channels],
-    )
-    g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
-
-
-@translator(Op.DEPTHWISE_CONV_2D, versions=(1, 7))
+@translator(Op.DEPTHWISE_CONV_2D, versions=(1, 7), check=check_convolution)
 def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> None:
-    """Conv with one group for every input channel; as in TFLite the shapes give the multiplier.
-
-    On the CPU there is one group for every output channel: otherwise ONNX Runtime is slow, by a
-    factor of up to 100 with codes, except for a single group.
-    """
-    check_types(op["input"], op["filter"])
-    op, edges = without_pad(within_image(op, g), g)
-    over_source = depthwise_of_source(op, g)
-    if over_source is not None:
-        other, picked = over_source
-        convolution(other, g, edges, partial(_depthwise_operands, other, g))
-        write_picked(op.output, picked, g)
-        return
-    wide = depthwise_over_wide(op, g)
-    convolution(wide, g, edges, partial(_depthwise_operands, wide, g))
-    if wide is not op:
-        narrowed_again(op, wide, g)
+    """Conv with one group for every input channel; as in TFLite the shapes give the multiplier."""
+    convolution(op, g, partial(_depthwise_operands, op, g))
 
 
 def _depthwise_operands(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Operands:
-    input, outputs = op["input"], op["filter"].shape[3]
+    input = op["input"]
     filter, _ = symmetric(g, op["filter"], may_repeat=False)
     weights = relaid_filter(g, input, filter, _PERMUTATIONS[op.op])
-    if g.target.cpu_kernels and 1 < input.shape[3] < outputs:
-        image, groups = repeated_channels(op, g, outputs // input.shape[3]), outputs
-    else:
-        image, groups = g.read(input, layout=Layout.FIRST), input.shape[3]
-    return hybrid_image(op, g, image), weights, groups
+    return hybrid_image(op, g, g.read(input, layout=Layout.FIRST)), weights, input.shape[3]
 
 
-def repeated_channels(
-    op: OperatorView[DepthwiseConv2DOptions], g: Graph, multiplier: int
-) -> ir.Value:
-    """The image [N, C, H, W] with every channel repeated `multiplier` times."""
-    input = op["input"]
-    sources = g.constant(np.arange(input.shape[3]).repeat(multiplier))
-    image = g.read(input, layout=Layout.FIRST, domain=Domain.STORED)
-    image = g.op("Gather", image, sources, axis=1)
-    return g.dequantize(image, input) if input.is_quantized else image
-
-
-def convolution(
-    op: ImageConvolution, g: Graph, edges: Edges, operands: Callable[[], Operands]
-) -> None:
-    """Conv with the bias, padding and activation of `op`, or another lowering of it.
+def convolution(op: ImageConvolution, g: Graph, operands: Callable[[], Operands]) -> None:
+    """Conv with the bias, padding and activation of `op`; sums of 16-bit codes are exact.
 
     Args:
-        edges: see `without_pad`.
         operands: makes the image [N, C, H, W], the weights [out, C / groups, kh, kw] as real
             numbers, and the number of groups.
 
     Raises:
         Untranslatable: a computed bias of quantised activations.
     """
-    kernel = op["filter"].shape[1:3]
-    windows = image_windows(op, kernel, edges)
+    windows = image_windows(op, op["filter"].shape[1:3])
     rounding = _rounding(op)
     sums = ExactSums.of(op, g, _PERMUTATIONS[op.op], rounding=rounding)
     if sums is not None:
         _exact_convolution(op, g, windows, sums, rounding)
         return
-    plain = partial(_plain_convolution, op, g, windows, operands)
-    lowerings = image_lowerings(op, g, windows, plain)
-    build_chosen(op, lowerings, g.target.choose)
-
-
-def _plain_convolution(
-    op: ImageConvolution,
-    g: Graph,
-    windows: tuple[WindowAxis, WindowAxis] | None,
-    operands: Callable[[], Operands],
-) -> None:
     image, weights, groups = operands()
     bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
-    result = g.op("Conv", image, weights, bias, **_attributes(op, windows, groups))
+    result = g.op("Conv", image, weights, bias, **convolution_attributes(op, windows, groups))
     activation = op.options.fused_activation_function
     g.write(op.output, result, layout=Layout.FIRST, activation=activation)
 
@@ -256,7 +120,7 @@ def _exact_convolution(
 ) -> None:
     """The convolution of 16-bit codes, as TFLite rounds it."""
     groups = op["input"].shape[3] // sums.weights.shape[1]
-    attributes = _attributes(op, windows, groups)
+    attributes = convolution_attributes(op, windows, groups)
     codes = sums.codes(
         g,
         g.read_steps(op["input"], layout=Layout.FIRST),
@@ -272,28 +136,6 @@ def _rounding(op: ImageConvolution) -> Rounding:
     options = op.options
     narrow = isinstance(options, Conv2DOptions) and options.quantized_bias_type == TensorType.INT32
     return rounded_twice if narrow else rounded_wide
-
-
-def _attributes(
-    op: ImageConvolution, windows: tuple[WindowAxis, WindowAxis] | None, groups: int
-) -> dict[str, Any]:
-    """The attributes of Conv for an image in `groups` groups of channels."""
-    options, kernel = op.options, op["filter"].shape[1:3]
-    strides = (options.stride_h, options.stride_w)
-    dilations = (options.dilation_h_factor, options.dilation_w_factor)
-    if windows is None:
-        sizes = zip(op["input"].shape[1:3], kernel, strides, dilations, strict=True)
-        padding = window_padding(options.padding, list(sizes))
-    else:
-        ends = [each.before for each in windows], [each.after for each in windows]
-        padding = {"pads": [*ends[0], *ends[1]]}
-    return {
-        "group": groups,
-        "kernel_shape": kernel,
-        "strides": strides,
-        "dilations": dilations,
-        **padding,
-    }
 
 
 @translator(Op.TRANSPOSE_CONV, versions=(1, 5))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.graph.float_activation import activated
 from tflite_ort.opmap.graph.rows import has_rows
@@ -24,7 +22,6 @@ from tflite_ort.opmap.idioms.exact_sums import (
 )
 from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding, is_delegated
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
-from tflite_ort.opmap.idioms.products_of_cells import product_lowerings
 from tflite_ort.opmap.idioms.rounded_rows import (
     is_rounded,
     product_of_4_bits,
@@ -50,7 +47,16 @@ from tflite_ort.schema.values.sizes import is_known, may_differ
 BLOCKWISE = (TensorType.FLOAT32, TensorType.INT4)
 
 
-@translator(Op.FULLY_CONNECTED, versions=(1, 14))
+def check_fully_connected(op: OperatorView[FullyConnectedOptions]) -> None:
+    """Refuse weights that TFLite shuffles, and operands that it does not multiply."""
+    input, filter, weights = op["input"], op["filter"], op.options.weights_format
+    if weights != FullyConnectedOptionsWeightsFormat.DEFAULT:
+        raise Untranslatable(f"weights format {weights.name}")
+    if (input.type, filter.type) != BLOCKWISE or filter.blocks is None:
+        check_types(input, filter)
+
+
+@translator(Op.FULLY_CONNECTED, versions=(1, 14), check=check_fully_connected)
 def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     """Gemm of the rows of the input and the transposed filter [units, depth].
 
@@ -58,10 +64,6 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     TANH and SIGN_BIT, which it ignores elsewhere or refuses, it applies after 8- and 4-bit weights.
     """
     input, filter, output, options = op["input"], op["filter"], op.output, op.options
-    if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
-        raise Untranslatable(f"weights format {options.weights_format.name}")
-    if (input.type, filter.type) != BLOCKWISE or filter.blocks is None:
-        check_types(input, filter)
     depth = filter.shape[1]
     if is_known(depth) and depth == 0:
         zeros = np.zeros(output.shape, output.dtype)
@@ -71,13 +73,6 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     if codes is not None:
         g.write(op.output, _of_rank(g, codes, op.output), domain=Domain.STORED)
         return
-    rows = partial(_product_of_rows, op, g)
-    build_chosen(op, product_lowerings(op, g, rows), g.target.choose)
-
-
-def _product_of_rows(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
-    """A Gemm, or what hybrid weights need."""
-    input, filter, output, options = op["input"], op["filter"], op.output, op.options
     x = _input_rows(g, input, filter.shape[1])
     asymmetric = options.asymmetric_quantize_inputs or filter.blocks is not None
     y = _coded_product(op, g, x, asymmetric=asymmetric)

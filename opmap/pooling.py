@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.graph.quantized_nodes import origin
 from tflite_ort.opmap.idioms.convolution_operands import window_padding
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.movement import moved_domain
-from tflite_ort.opmap.idioms.window_means import mean_lowerings, step_of_codes
+from tflite_ort.opmap.idioms.pooled_means import is_global, step_of_codes, write_means
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,
@@ -22,7 +21,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.values.semantics import quantized_range, within_reach
-from tflite_ort.schema.values.sizes import is_known, may_differ
+from tflite_ort.schema.values.sizes import is_known
 
 # The types that MaxPool takes. Other codes are pooled as real numbers, in the same order.
 _POOLED_AS_STORED = frozenset({TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8})
@@ -38,26 +37,14 @@ def average_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     input, output = op["input"], op.output
     if not input.is_quantized and input.type is not TensorType.FLOAT32:
         raise Untranslatable(f"{input.type.name} input without a scale")
-    activation = op.options.fused_activation_function
     if not input.is_quantized:
+        activation = op.options.fused_activation_function
         mean = _average(op, g, _with_whole(op, g, g.read(input, layout=Layout.FIRST)))
         g.write(output, mean, layout=Layout.FIRST, activation=activation)
         return
-    domain = moved_domain(input, output)
-
-    def write(codes: ir.Value) -> None:
-        codes = g.filed(codes, input) if domain is Domain.FILE else codes
-        g.write(output, codes, layout=Layout.FIRST, domain=domain, activation=activation)
-
-    def pool() -> None:
-        step = step_of_codes(op, op.options.filter_height * op.options.filter_width)
-        x = g.read_steps(input, step, layout=Layout.FIRST, from_zero_point=False)
-        write(_with_whole(op, g, g.quantize_codes(_average(op, g, x), input)))
-
-    if _is_global(op) or input.type not in _POOLED_AS_STORED:
-        pool()
-    else:
-        build_chosen(op, mean_lowerings(op, g, pool, write), g.target.choose)
+    step = step_of_codes(op, op.options.filter_height * op.options.filter_width)
+    x = g.read_steps(input, step, layout=Layout.FIRST, from_zero_point=False)
+    write_means(op, g, _with_whole(op, g, g.quantize_codes(_average(op, g, x), input)))
 
 
 @translator(Op.MAX_POOL_2D, versions=(1, 3))
@@ -108,7 +95,7 @@ def l2_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
 
 
 def _average(op: OperatorView[Pool2DOptions], g: Graph, x: ir.Value) -> ir.Value:
-    if _is_global(op):
+    if is_global(op):
         return g.op("GlobalAveragePool", x)
     return g.op("AveragePool", x, count_include_pad=0, **_windows(op))
 
@@ -124,16 +111,6 @@ def _with_whole(op: OperatorView[Pool2DOptions], g: Graph, value: ir.Value) -> i
     least = g.ints([0, options.filter_height, options.filter_width, 0])
     shape = failing(g, g.op("Shape", value), g.op("Less", g.shape(sizes), least))
     return g.op("Reshape", value, shape, allowzero=1)
-
-
-def _is_global(op: OperatorView[Pool2DOptions]) -> bool:
-    """Whether a single window holds the whole image, and there is no other one."""
-    return _covers(op["input"], op.options) and not may_differ(op.output.shape[1:3], (1, 1))
-
-
-def _covers(input: TensorView, options: Pool2DOptions) -> bool:
-    """Whether a single window holds the whole image."""
-    return not may_differ((options.filter_height, options.filter_width), input.shape[1:3])
 
 
 def _windows(op: OperatorView[Pool2DOptions]) -> dict[str, Any]:

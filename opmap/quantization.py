@@ -14,8 +14,8 @@ from tflite_ort.opmap.graph.constants import carried, carried_type
 from tflite_ort.opmap.idioms.by_code import by_code, every_code
 from tflite_ort.opmap.idioms.fixed_point import centred_codes, rescaled
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
-from tflite_ort.opmap.idioms.picked_channels import requantized_source
 from tflite_ort.opmap.registry import translator
+from tflite_ort.opmap.rules.operators.picked_channels import requantized_source
 from tflite_ort.schema import (
     FakeQuantOptions,
     Op,

@@ -29,7 +29,15 @@ MAY_IMPORT = {
 # layer is the name of a subfolder or of a file at the root; `*` is all other files at the root.
 LAYERS = {
     "schema": ({"file"}, {"values"}, {"arithmetic", "loops"}, {"shapes"}, {"*"}),
-    "opmap": ({"graph", "registry"}, {"idioms"}, {"cells"}, {"loops"}, {"patterns"}, {"*"}),
+    "opmap": (
+        {"graph", "registry"},
+        {"idioms"},
+        {"cells"},
+        {"loops"},
+        {"*"},
+        {"rules"},
+        {"__init__"},
+    ),
     "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}),
     "bridge": (
         {

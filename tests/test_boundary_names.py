@@ -7,7 +7,7 @@ import numpy as np
 from tests.one_op import Node, T, graph_model, ours
 from tests.ops.operands import exported
 from tests.optimised import optimised_graphs
-from tests.patterns.trees import answers
+from tests.rules.trees import answers
 from tflite_ort.schema import AddOptions, Op
 
 LONG = "a tensor whose name is long"

@@ -14,8 +14,8 @@ from tests.test_paired_layers import codes, images_of
 from tflite_ort.opmap.graph import ir, paired_layers
 from tflite_ort.opmap.graph.block_nodes import constant
 from tflite_ort.opmap.graph.integer_layers import Layer
-from tflite_ort.opmap.graph.lowering import OPSET
 from tflite_ort.opmap.graph.paired_layers import make_paired
+from tflite_ort.opmap.rules.lowering import OPSET
 from tflite_ort.providers.graph_session import graph_session
 
 Array = npt.NDArray[Any]

@@ -11,7 +11,7 @@ import pytest
 from tests.models import model_path
 from tests.optimised import optimised_nodes
 from tests.oracle import litert
-from tests.patterns.trees import answers
+from tests.rules.trees import answers
 from tflite_ort.providers.processor import blocked_channels
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import (

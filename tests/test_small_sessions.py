@@ -12,7 +12,7 @@ import pytest
 from benchmarks.invoke_overhead import one_add
 from tests.one_op import Node, T, graph_model
 from tests.optimised import try_processor
-from tests.patterns.test_cached_attention import Layer
+from tests.rules.test_cached_attention import Layer
 from tflite_ort import Interpreter
 from tflite_ort.providers.settings import Settings
 from tflite_ort.schema import Op

@@ -15,8 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.one_op import T, one_op_model
-from tests.patterns.test_pooled_columns import network
 from tests.rnn_models import Svdf
+from tests.rules.test_pooled_columns import network
 from tflite_ort import Interpreter
 from tflite_ort.command.cli import app
 from tflite_ort.schema import ActivationFunctionType as Act

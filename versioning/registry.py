@@ -16,6 +16,7 @@ from tflite_ort.versioning.known import is_known, known_versions, span
 F = TypeVar("F", bound=Callable[..., Any])
 Pair = tuple[Key, int]  # with a version
 StateFactory = Callable[[OperatorView[Any]], Any]
+Check = Callable[[OperatorView[Any]], None]
 
 
 @record
@@ -25,6 +26,8 @@ class Entry(Generic[F]):
     Args:
         state: makes what a kernel keeps from one invoke to the next, afresh at each allocation;
             None for a kernel whose results follow from its inputs alone.
+        check: raises what the function would raise for operands that it does not take; it is asked
+            before anything is done in place of the function.
     """
 
     op: Key
@@ -33,6 +36,7 @@ class Entry(Generic[F]):
     inputs: Inputs
     function: F
     state: StateFactory | None = None
+    check: Check | None = None
 
     @property
     def pairs(self) -> list[tuple[Key, int]]:
@@ -71,11 +75,12 @@ class Registry(Generic[F]):
         versions: tuple[int, int],
         constants: Sequence[str] = (),
         state: StateFactory | None = None,
+        check: Check | None = None,
     ) -> Callable[[F], F]:
         def register(function: F) -> F:
             self._check(op, *versions)
             inputs = INPUTS[op].with_constants(constants)
-            entry = Entry(op, *versions, inputs, function, state)
+            entry = Entry(op, *versions, inputs, function, state, check)
             # Not `replace`: it would import the module that is being imported.
             self._entries.setdefault(op, {}).update(_by_version(entry))
             return function

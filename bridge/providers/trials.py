@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.lowering import OPSET
+from tflite_ort.opmap.rules.lowering import OPSET
 from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.providers.graph_session import graph_session
 from tflite_ort.providers.provider import DeviceMemory, Provider

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import count
 from typing import Any
 
 from tflite_ort.opmap.graph import ir
@@ -38,6 +39,11 @@ class NotedNodes(ShapedNodes):
         self._operators: Sequence[OperatorView[Any]] = ()
         self._readers: dict[int, list[OperatorView[Any]]] = {}
         self._makers: dict[int, OperatorView[Any]] = {}
+        self._fresh = count(-(1 << 40), -1)
+
+    def fresh_index(self) -> int:
+        """An index that no tensor of the file has, for one that a rule makes."""
+        return next(self._fresh)
 
     def note_operators(self, operators: Sequence[OperatorView[Any]]) -> None:
         """Remember what will be translated."""

@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.idioms.windows import WindowAxis
 from tflite_ort.records import replace
 from tflite_ort.schema import (
+    OperatorView,
     Padding,
     Quantization,
     TensorType,
@@ -60,6 +62,28 @@ def window_padding(padding: Padding, windows: Windows) -> dict[str, Any]:
         return {"auto_pad": "SAME_UPPER"}
     pairs = [explicit_padding(padding, *window) for window in windows]
     return {"pads": [before for before, _ in pairs] + [after for _, after in pairs]}
+
+
+def convolution_attributes(
+    op: OperatorView[Any], windows: tuple[WindowAxis, WindowAxis] | None, groups: int
+) -> dict[str, Any]:
+    """The attributes of Conv for an image in `groups` groups of channels."""
+    options, kernel = op.options, op["filter"].shape[1:3]
+    strides = (options.stride_h, options.stride_w)
+    dilations = (options.dilation_h_factor, options.dilation_w_factor)
+    if windows is None:
+        sizes = zip(op["input"].shape[1:3], kernel, strides, dilations, strict=True)
+        padding = window_padding(options.padding, list(sizes))
+    else:
+        ends = [each.before for each in windows], [each.after for each in windows]
+        padding = {"pads": [*ends[0], *ends[1]]}
+    return {
+        "group": groups,
+        "kernel_shape": kernel,
+        "strides": strides,
+        "dilations": dilations,
+        **padding,
+    }
 
 
 def relaid_filter(

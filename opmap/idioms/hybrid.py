@@ -83,6 +83,37 @@ def hybrid_input(
     return value if rounding is None else rounded(g, value, rounding, axes).reals(g)
 
 
+def hybrid_image(
+    op: OperatorView[Any], g: Graph, image: ir.Value, asymmetric: bool = True, channels: int = 1
+) -> ir.Value:
+    """The input [N, C, H, W]; rounded to 8 bits, image by image, if the target asks for it; cell by
+    cell where LiteRT's default does so.
+
+    Args:
+        channels: their axis; 3 for an input [N, H, W, C].
+    """
+    axes = (channels,) if g.target.hybrid == "xnnpack" and rounds_cells(op) else (1, 2, 3)
+    input, filter, taken = op["input"], op["filter"], is_delegated(op)
+    return hybrid_input(g, image, input, filter, axes=axes, asymmetric=asymmetric, delegated=taken)
+
+
+def rounds_cells(op: OperatorView[Any]) -> bool:
+    """Whether LiteRT's default rounds each cell [C] by itself: it multiplies rows where each window
+    is one cell, of all channels."""
+    input, filter = op["input"], op["filter"]
+    if op.op is not Op.CONV_2D or filter.shape[3] != input.shape[3]:
+        return False
+    if not (are_delegated(filter) and is_delegated(op)):
+        return False
+    kernel, options = filter.shape[1:3], op.options
+    return (*kernel, options.stride_h, options.stride_w) == (1, 1, 1, 1)
+
+
+def rounds_with_zero_point(filter: TensorView) -> bool:
+    """Whether TFLite's CONV_2D rounds a float input with a zero point: if channel scales differ."""
+    return filter.quantization is not None and bool(np.ptp(filter.quantization.scale))
+
+
 def row_rounding(op: OperatorView[Any], g: Graph, filter: TensorView) -> Rounding | None:
     """How the rows that `op`, a recurrent layer, reads are rounded for the weights `filter`; None
     for not at all. XNNPACK takes no such layer."""

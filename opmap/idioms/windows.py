@@ -1,4 +1,4 @@
-"""The windows of a convolution along an axis, and the padding that a PAD before it gives them."""
+"""The windows of a convolution along an axis."""
 
 from __future__ import annotations
 
@@ -6,18 +6,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.records import record, replace
-from tflite_ort.schema import OperatorView, Padding, TensorType
+from tflite_ort.records import record
+from tflite_ort.schema import OperatorView, Padding
 from tflite_ort.schema.values.semantics import explicit_padding
 from tflite_ort.schema.values.sizes import is_known
-
-Edges = tuple[tuple[int, int], tuple[int, int]]
-
-NO_EDGES: Edges = ((0, 0), (0, 0))
-# ONNX Runtime computes windows of floats that reach over an edge one by one: a Pad before a
-# convolution of 16 cells takes less time than that.
-_MOST_EDGES = 3
 
 
 @record
@@ -43,62 +35,25 @@ class WindowAxis:
         return (self.cells + self.before + self.after - reach) // self.stride + 1
 
 
-def without_pad(op: OperatorView[Any], g: Graph) -> tuple[OperatorView[Any], Edges]:
-    """`op` over what a PAD with zeros padded, and the rows and columns that it padded.
-
-    A convolution pads with zeros itself, so the PAD needs no node. In exports a Pad of floats
-    stays: ONNX Runtime fuses it with the convolution that follows.
-    """
-    source, edges = over_pad(op, g)
-    if source is op:
-        return op, NO_EDGES
-    if not source["input"].is_quantized and not (
-        g.target.cpu_kernels and _are_of_floats(op, edges)
-    ):
-        return op, NO_EDGES
-    return source, edges
-
-
-def over_pad(op: OperatorView[Any], g: Graph) -> tuple[OperatorView[Any], Edges]:
-    """As `without_pad`, for every PAD of rows and columns with zeros."""
-    padded = g.padded(op["input"])
-    if padded is None:
-        return op, NO_EDGES
-    source, pads = padded
-    if source.rank != 4 or not is_known(*source.shape[1:]):
-        return op, NO_EDGES
-    if pads[0] != (0, 0) or pads[3] != (0, 0):
-        return op, NO_EDGES
-    place = op.names.index("input")
-    inputs = (*op.inputs[:place], source, *op.inputs[place + 1 :])
-    return replace(op, inputs=inputs), (pads[1], pads[2])
-
-
-def _are_of_floats(op: OperatorView[Any], edges: Sequence[tuple[int, int]]) -> bool:
-    """Whether `op` is a convolution of floats, and few of its windows reach over narrow edges: each
-    has cells of the image."""
-    filter, options = op["filter"], op.options
-    dilations = options.dilation_h_factor, options.dilation_w_factor
-    reaches = [size * step for size, step in zip(filter.shape[1:3], dilations, strict=True)]
-    pairs = zip(edges, reaches, strict=True)
-    inside = all(max(pair) < reach and max(pair) <= _MOST_EDGES for pair, reach in pairs)
-    return inside and filter.type is TensorType.FLOAT32
-
-
 def image_windows(
-    op: OperatorView[Any], kernel: Sequence[int], edges: Edges
+    op: OperatorView[Any], kernel: Sequence[int]
 ) -> tuple[WindowAxis, WindowAxis] | None:
-    """The windows along rows and columns of an image [N, H, W, C]; None where a size is unknown.
-
-    Args:
-        edges: what `without_pad` found.
-    """
+    """The windows along rows and columns of an image [N, H, W, C]; None where a size is unknown."""
     sizes, options = op["input"].shape[1:3], op.options
     if not is_known(*sizes):
         return None
-    rows = sizes[0], kernel[0], options.stride_h, options.dilation_h_factor, edges[0]
-    columns = sizes[1], kernel[1], options.stride_w, options.dilation_w_factor, edges[1]
+    rows = sizes[0], kernel[0], options.stride_h, options.dilation_h_factor, op.edges[0]
+    columns = sizes[1], kernel[1], options.stride_w, options.dilation_w_factor, op.edges[1]
     return _windows(options.padding, *rows), _windows(options.padding, *columns)
+
+
+def run_of(windows: tuple[WindowAxis, WindowAxis]) -> int:
+    """How many cells side by side all windows read together: the columns of a window where windows
+    neither overlap nor are padded along a row, as the patches of a transformer; otherwise 1."""
+    _, columns = windows
+    apart = columns.stride % columns.kernel == 0 and columns.dilation == 1
+    aligned = not columns.before and not columns.after and columns.cells % columns.kernel == 0
+    return columns.kernel if apart and aligned else 1
 
 
 @lru_cache(maxsize=256)  # they are asked for several times, and many layers have the same

@@ -205,7 +205,9 @@ class OperatorView(Generic[O]):
     `options` is never None: an operator without an options table has the zeroed C struct TFLite
     gives its kernels, not the schema's defaults. A custom operator's are its flexbuffer map as a
     dictionary, or the bytes of `custom_options` where they are no such map. `bodies` are the
-    subgraphs that it calls, in the order of its options.
+    subgraphs that it calls, in the order of its options. `edges` are zeros around the image that a
+    convolution reads, before and after its rows and its columns, beside those of its padding; no
+    file has any.
     """
 
     op: BuiltinOperator
@@ -220,6 +222,7 @@ class OperatorView(Generic[O]):
     subgraph: int = 0
     intermediates: tuple[TensorView, ...] = ()
     bodies: tuple[Specialized, ...] = ()
+    edges: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ import pytest
 from tests.one_op import Node, T, assert_close, graph_model, one_op_model, ours
 from tests.optimised import optimised_graphs
 from tests.oracle import litert
-from tests.patterns.builder import Builder
+from tests.rules.builder import Builder
 from tflite_ort import export_onnx
 from tflite_ort.opmap.idioms import long_runs
 from tflite_ort.schema import (

@@ -10,8 +10,8 @@ import pytest
 from tests.one_op import graph_model
 from tests.optimised import optimised_nodes
 from tests.oracle import litert
-from tests.patterns.builder import Builder
-from tests.patterns.trees import answers
+from tests.rules.builder import Builder
+from tests.rules.trees import answers
 from tflite_ort.schema import (
     ActivationFunctionType,
     Conv2DOptions,

@@ -1,1 +1,0 @@
-"""Groups of TFLite operators that become one ONNX node: a table of patterns."""

@@ -1,0 +1,1 @@
+"""What makes graphs faster: rules in one table, in the order in which they are asked."""

@@ -1,0 +1,54 @@
+"""The translation of an operator by the rules of the table, and by its translator at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph.choices import build_chosen
+from tflite_ort.opmap.registry import Translator, translator
+from tflite_ort.opmap.rules.rule import Rule, Stage, View
+from tflite_ort.opmap.rules.table import RULES
+from tflite_ort.schema import Op
+from tflite_ort.versioning.registry import Entry
+
+_Asked = tuple[Rule, Callable[..., Any]]
+
+
+def translate_by_rules(op: View, g: Graph, entry: Entry[Translator]) -> None:
+    """Add the nodes of `op`, by its translator `entry` where no rule knows something faster. A
+    translator of a user is not replaced.
+
+    Raises:
+        Untranslatable: with the reason.
+    """
+    if entry.check is not None:
+        entry.check(op)
+    rules = _asked(op.op)
+    own = rules and entry is translator.of(op)
+    _from(0, rules if own else (), op, g, entry.function)
+
+
+def _from(first: int, rules: Sequence[_Asked], op: View, g: Graph, translate: Translator) -> None:
+    """Ask the rules from number `first` on."""
+    for number in range(first, len(rules)):
+        rule, function = rules[number]
+        if not rule.applies(g.target):
+            continue
+        if rule.stage is Stage.REWRITE:
+            op = function(op, g)
+            continue
+        rest = partial(_from, number + 1, rules, g=g, translate=translate)
+        lowerings = function(op, g, rest)
+        if lowerings:
+            build_chosen(op, lowerings, g.target.choose)
+            return
+    translate(op, g)
+
+
+@cache
+def _asked(op: Op) -> Sequence[_Asked]:
+    """The rules about an operator, in the order of the table, with their functions."""
+    return tuple((rule, rule.loaded()) for rule in RULES if op in rule.operators)

@@ -1,0 +1,1 @@
+"""Other ways to translate an operator than its translator."""

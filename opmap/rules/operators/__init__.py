@@ -1,0 +1,1 @@
+"""Rules that put TFLite operators in the place of others."""

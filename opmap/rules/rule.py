@@ -1,0 +1,102 @@
+"""A rule: what it changes, where it applies, how exact it is and what it gains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any
+
+from tflite_ort.opmap.graph import Graph, Target
+from tflite_ort.opmap.graph.choices import Lowering
+from tflite_ort.optional import load
+from tflite_ort.records import record
+from tflite_ort.schema import Op, OperatorView
+
+View = OperatorView[Any]
+
+
+class Stage(Enum):
+    """When a rule is asked, and what its function takes and returns.
+
+    `REWRITE`, for each operator before it is translated: ``(op, g)`` gives the operator that takes
+    its place, or the same one. `LOWERING`, in place of a translation: ``(op, g, rest)`` gives the
+    lowerings of which the target chooses one, or none; ``rest(op)`` goes on with the rules below,
+    of which the last is the translator.
+    """
+
+    REWRITE = "rewrite"
+    LOWERING = "lowering"
+
+    __hash__ = object.__hash__
+
+
+Rest = Callable[[View], None]
+Rewrite = Callable[[View, Graph], View]
+Lowerings = Callable[[View, Graph, Rest], Sequence[Lowering]]
+
+
+def any_target(target: Target) -> bool:
+    """For every graph."""
+    return True
+
+
+def cpu(target: Target) -> bool:
+    """For graphs that ONNX Runtime's own kernels for the CPU run."""
+    return target.cpu_kernels
+
+
+def cpu_blocks(target: Target) -> bool:
+    """As `cpu`, where these have the channels of floats in blocks."""
+    return target.cpu_kernels and bool(target.block)
+
+
+@record
+class Rule:
+    """One way to make graphs faster.
+
+    Args:
+        name: by which it is switched off.
+        stage: says what the function is.
+        function: ``module:name``, the module below `tflite_ort.opmap.rules`; it is imported for
+            the first graph with one of `operators`.
+        operators: those that the rule is asked about.
+        target: the graphs that it is for.
+        bound: ``exact``, or how far results may differ from the plain translation's.
+        gain: off / on: the time of an invoke without the rule over that with it, and the network.
+        test: the file of its tests.
+    """
+
+    name: str
+    stage: Stage
+    function: str
+    operators: Sequence[Op]
+    target: Callable[[Target], bool]
+    bound: str
+    gain: str
+    test: str
+
+    def applies(self, target: Target) -> bool:
+        """Whether graphs for `target` are to have it."""
+        return self.target(target) and self.name not in _off
+
+    def loaded(self) -> Callable[..., Any]:
+        """Its function."""
+        module, _, name = self.function.partition(":")
+        function: Callable[..., Any] = vars(load(f"{__package__}.{module}"))[name]
+        return function
+
+
+_off: set[str] = set()
+
+
+@contextmanager
+def without(*names: str) -> Iterator[None]:
+    """Within the context, rules of these names are not asked: to measure what they gain. Plans of
+    the cache are not made anew."""
+    added = set(names) - _off
+    _off.update(added)
+    try:
+        yield
+    finally:
+        _off.difference_update(added)

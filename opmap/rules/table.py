@@ -1,0 +1,74 @@
+"""All rules, in the order in which they are asked.
+
+The gains were measured with AVX-512 VNNI and AMX on one thread; `python -m benchmarks.rules`
+measures them anew.
+"""
+
+from __future__ import annotations
+
+from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, cpu, cpu_blocks
+from tflite_ort.schema import Op
+
+_CONVOLUTIONS = (Op.CONV_2D, Op.DEPTHWISE_CONV_2D)
+_REWRITE, _LOWERING = Stage.REWRITE, Stage.LOWERING
+_TESTS = "tests/rules/"
+_EXACT = "exact"
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "weights that meet the image",
+        *(_REWRITE, "operators.reached_taps:within_image", _CONVOLUTIONS, any_target),
+        *(_EXACT, "1.15 deeplabv3", "tests/rules/test_reached_taps.py"),
+    ),
+    Rule(
+        "rounded images",
+        *(_LOWERING, "lowerings.rounded_images:rounded_images", (Op.CONV_2D,), any_target),
+        *("as `hybrid` says", "1.17 mobilevit", "tests/idioms/test_hybrid_products.py"),
+    ),
+    Rule(
+        "PAD into a convolution",
+        *(_REWRITE, "operators.absorbed_pad:without_pad", _CONVOLUTIONS, any_target),
+        *(_EXACT, "", "tests/idioms/test_padding.py"),
+    ),
+    Rule(
+        "rows of few channels",
+        *(_LOWERING, "lowerings.rows_of_channels:rows_of_channels", (Op.CONV_2D,), cpu),
+        *("order of float sums", "1.10 networks of images", "tests/ops/test_convolution.py"),
+    ),
+    Rule(
+        "cells as rows",
+        *(_LOWERING, "lowerings.cells_as_rows:cells_as_rows", (Op.CONV_2D,), cpu_blocks),
+        *("order of float sums", "1.03 segformer", "tests/rules/test_cells_as_rows.py"),
+    ),
+    Rule(
+        "picked channels",
+        *(_LOWERING, "operators.picked_channels:over_source", _CONVOLUTIONS, cpu),
+        *(_EXACT, "1.26 shufflenet", "tests/rules/test_picked_channels.py"),
+    ),
+    Rule(
+        "wide channels",
+        *(_LOWERING, "operators.wide_channels:over_wide", _CONVOLUTIONS, cpu),
+        *(_EXACT, "1.08 deeplabv3", "tests/rules/test_wide_channels.py"),
+    ),
+    Rule(
+        "column groups",
+        *(_LOWERING, "lowerings.column_groups:column_groups", _CONVOLUTIONS, cpu),
+        *(_EXACT, "1.46 vww", "tests/test_lowerings.py"),
+    ),
+    Rule(
+        "depthwise multiplier",
+        *(_LOWERING, "lowerings.repeated_channels:repeated_channels"),
+        *((Op.DEPTHWISE_CONV_2D,), cpu),
+        *(_EXACT, "", "tests/ops/test_convolution.py"),
+    ),
+    Rule(
+        "rows as cells",
+        *(_LOWERING, "lowerings.rows_as_cells:rows_as_cells", (Op.FULLY_CONNECTED,), cpu),
+        *(_EXACT, "", "tests/test_lowerings.py"),
+    ),
+    Rule(
+        "sums of windows",
+        *(_LOWERING, "lowerings.window_sums:window_sums", (Op.AVERAGE_POOL_2D,), cpu),
+        *(_EXACT, "2.2 image_example1", "tests/test_lowerings.py"),
+    ),
+)
