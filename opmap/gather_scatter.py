@@ -6,13 +6,11 @@ unsorted_segment_min.
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.idioms.indices import (
     Sizes,
     affordable,
@@ -41,16 +39,17 @@ from tflite_ort.schema.values.sizes import has_zero, is_known, quotient
 
 _ON_OFF = ("on_value", "off_value")
 _LAST = np.iinfo(np.int64).max
-_TABLE = 2**20  # elements
 
 
 @translator(Op.GATHER, versions=(1, 8))
 def gather(op: OperatorView[GatherOptions], g: Graph) -> None:
     """Gather; with batch dimensions, GatherND between two Transposes that move `axis` forward."""
+    gathered(op, g, moved_domain(op["input"], op.output))
+
+
+def gathered(op: OperatorView[GatherOptions], g: Graph, domain: Domain) -> None:
+    """`gather`, of the input in a domain."""
     input, positions, output = op["input"], op["positions"], op.output
-    domain = moved_domain(input, output)
-    if _is_table(g, input):
-        domain = Domain.FILE  # a few rows are moved to the codes of the graph, not the whole table
     axis, batch = gather_axes(input.rank, positions.rank, op.options.axis, op.options.batch_dims)
     indices = bounded(g, positions, input.shape[axis])
     if batch:
@@ -63,12 +62,6 @@ def gather(op: OperatorView[GatherOptions], g: Graph) -> None:
     if not _takes_all_in_order(positions, input.shape[axis]):
         value = g.op("Gather", value, indices, axis=layout.axis(axis, input.rank))
     g.write(output, value, layout=layout, domain=domain)
-
-
-def _is_table(g: Graph, input: TensorView) -> bool:
-    """Whether `input` is a constant so large that a copy of it takes longer than what follows."""
-    moved = input.is_constant and carried_type(input) is not input.type
-    return moved and g.target.cpu_kernels and prod(input.shape) >= _TABLE
 
 
 def _takes_all_in_order(positions: TensorView, size: int) -> bool:

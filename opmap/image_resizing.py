@@ -12,7 +12,6 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.idioms.indices import affordable, sizes_of
 from tflite_ort.opmap.idioms.movement import moved_domain
-from tflite_ort.opmap.idioms.resizing_products import resized_by_products
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,
@@ -49,18 +48,33 @@ _REACH = 8
 _MOST_WIDE = 1 << 23
 
 
-@translator(Op.RESIZE_BILINEAR, versions=(1, 4))
-def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
-    """Resize (linear) of real numbers, since ONNX Runtime truncates the results of uint8 codes.
-
-    int16 codes take a mean of four, with the weights in 1/1024 that TFLite has.
-    """
+def check_resize_bilinear(op: OperatorView[ResizeBilinearOptions]) -> None:
+    """Refuse options that exclude each other, codes without a scale, and images of 8-bit codes that
+    are too large for weights in float32."""
     input, output, options = op["input"], op.output, op.options
     if options.align_corners and options.half_pixel_centers:
         raise Untranslatable("align_corners and half_pixel_centers exclude each other")
     if input.type is not TensorType.FLOAT32 and not (input.is_quantized and output.is_quantized):
         raise Untranslatable(f"{input.type.name} input or output without a scale")
-    if not may_differ(input.shape, output.shape):  # all pixels stay as they are
+    if input.type in (TensorType.FLOAT32, TensorType.INT16) or keeps_pixels(op):
+        return
+    if any(is_known(size) and size > _FINE for size in (*input.shape[1:3], *output.shape[1:3])):
+        raise Untranslatable(f"more than {_FINE} rows or columns")
+
+
+def keeps_pixels(op: OperatorView[Any]) -> bool:
+    """Whether all pixels stay as they are."""
+    return not may_differ(op["input"].shape, op.output.shape)
+
+
+@translator(Op.RESIZE_BILINEAR, versions=(1, 4), check=check_resize_bilinear)
+def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
+    """Resize (linear) of real numbers, since ONNX Runtime truncates the results of uint8 codes.
+
+    int16 codes take a mean of four, with the weights in 1/1024 that TFLite has.
+    """
+    input, output = op["input"], op.output
+    if keeps_pixels(op):
         layout = g.layout(input)
         codes = g.read(input, layout=layout, domain=Domain.STORED)
         g.write(output, codes, layout=layout, domain=Domain.STORED)
@@ -70,9 +84,14 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
             raise Untranslatable("numpy needs less memory for large images of int16")
         _weighted_codes(op, g)
         return
+    resized_linearly(op, g, Layout.FIRST)
+
+
+def resized_linearly(op: OperatorView[ResizeBilinearOptions], g: Graph, layout: Layout) -> None:
+    """RESIZE_BILINEAR of floats or 8-bit codes to another size, in a layout."""
+    input, output, options = op["input"], op.output, op.options
     points = "half_pixel" if options.half_pixel_centers else "asymmetric"
     points = "align_corners" if options.align_corners else points
-    layout = _linear_layout(g, input, output)
     if input.quantization is None:
         value = g.read(input, layout=layout)
         if _is_coarse(op):
@@ -81,13 +100,7 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
             value = _resize(op, g, _held(op, g, value), layout, "linear", points)
         g.write(output, value, layout=layout)
         return
-    if any(is_known(size) and size > _FINE for size in (*input.shape[1:3], *output.shape[1:3])):
-        raise Untranslatable(f"more than {_FINE} rows or columns")
     # TFLite keeps the quantisation of the input. XNNPACK rounds halves up, and halves are common.
-    products = resized_by_products(op, g)
-    if products is not None:
-        g.write(output, products, domain=Domain.STORED)
-        return
     value = _held(op, g, g.read_steps(input, layout=layout))
     codes = g.quantize_units(_resize(op, g, value, layout, "linear", points), input)
     g.write(output, codes, layout=layout, domain=Domain.STORED)
@@ -238,20 +251,6 @@ def _computed_picks(
         source = g.op("Add", source, g.constant(0.5, np.float32))
     whole = g.cast(g.op("Floor", source), ir.DataType.INT64)
     return g.smaller(g.larger(whole, g.ints(0)), last)
-
-
-def _linear_layout(g: Graph, input: TensorView, output: TensorView) -> Layout:
-    """The layout for a linear Resize.
-
-    All providers resize channels-first. ONNX Runtime's CPU provider enlarges faster channels-last
-    unless it has the channels in blocks of 8 or 16.
-    """
-    if not g.target.cpu_kernels:
-        return Layout.FIRST
-    channels = input.shape[-1]
-    blocked = input.is_quantized or not is_known(channels) or channels % 8 == 0
-    enlarged = known_product(output.shape) > known_product(input.shape)
-    return Layout.LAST if enlarged and not blocked else g.layout(input)
 
 
 def _repeats(picks: npt.NDArray[np.int64], size: int) -> bool:

@@ -24,7 +24,6 @@ from tflite_ort.schema import (
     EmbeddingLookupSparseOptions,
     Op,
     OperatorView,
-    TensorType,
     TensorView,
     Untranslatable,
 )
@@ -37,8 +36,6 @@ Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
 _CODES = 1  # bytes of an element
-# On the CPU a table of no more codes is held as floats, from which one node takes rows.
-_MOST_UNPACKED = 2**19
 
 
 @translator(Op.EMBEDDING_LOOKUP, versions=(1, 5))
@@ -59,36 +56,33 @@ def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
         rows = g.cast(rows, output.dtype)
         g.write(output, g.reshape(rows, output.shape))
         return
+    scales = scales_of_rows(table, output)
+    rows = _rows_of_codes(g, table, places, ids.shape[0])
+    scale = g.constant(scales if scales.ndim else np.float32(scales))
+    if scales.ndim:
+        scale = g.op("Gather", scale, places)
+    g.write(output, g.cast(g.op("Mul", rows, scale), output.dtype))
+
+
+def scales_of_rows(table: TensorView, output: TensorView) -> npt.NDArray[np.float32]:
+    """The scale of the codes of a constant table, or one for each row, [rows, 1, ...].
+
+    Raises:
+        Untranslatable: it has no scales, or TFLite does not multiply by them.
+    """
     quantization = table.quantization
     if not table.is_constant or quantization is None or table.dtype.itemsize != _CODES:
         raise Untranslatable(f"{output.type.name} rows from a table of {table.type.name}")
     if output.dtype.kind != "f" or quantization.zero_point[0]:
         raise Untranslatable(f"{output.type.name} rows, zero point {quantization.zero_point[0]}")
-    scales = quantization.scale
     if quantization.per_channel:
-        scales = scales.reshape(-1, *(1,) * (table.rank - 1))
-    few = prod(table.shape) <= _MOST_UNPACKED
-    if g.target.cpu_kernels and few and output.type is TensorType.FLOAT32:
-        real = partial(_unpacked, table, scales)
-        rows = g.constants.laid(table.constant, "as floats", real, table.name)
-        g.write(output, g.op("Gather", rows, places))
-        return
-    rows = _rows_of_codes(g, table, places, ids.shape[0])
-    if quantization.per_channel:
-        scale = g.op("Gather", g.constant(scales), places)
-    else:
-        scale = g.constant(quantization.sole_scale)
-    g.write(output, g.cast(g.op("Mul", rows, scale), output.dtype))
+        return quantization.scale.reshape(-1, *(1,) * (table.rank - 1))
+    return np.asarray(quantization.sole_scale, np.float32)
 
 
-def _codes(table: TensorView) -> npt.NDArray[np.int8]:
+def codes_of_table(table: TensorView) -> npt.NDArray[np.int8]:
     """Those of a constant table; TFLite reads uint8 codes as int8 ones."""
     return np.asarray(table.data).view(np.int8)
-
-
-def _unpacked(table: TensorView, scales: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The table as the real numbers that TFLite makes of its rows."""
-    return _codes(table).astype(np.float32) * scales
 
 
 def _rows_of_codes(g: Graph, table: TensorView, places: ir.Value, count: int) -> ir.Value:
@@ -98,7 +92,9 @@ def _rows_of_codes(g: Graph, table: TensorView, places: ir.Value, count: int) ->
     """
     bits, shape = PACKED_BITS.get(table.type), table.shape
     if bits is None or prod(shape[1:]) * bits % 8:
-        codes = g.constants.laid(table.constant, "codes", partial(_codes, table), table.name)
+        codes = g.constants.laid(
+            table.constant, "codes", partial(codes_of_table, table), table.name
+        )
         return g.cast(g.op("Gather", codes, places), ir.DataType.FLOAT)
 
     def octets() -> npt.NDArray[np.uint8]:

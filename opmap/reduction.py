@@ -75,8 +75,7 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
     if planes and pools_images(input, op.output, terms):
         value = g.read(input, layout=layout)
         pooled = _of_some(op, g, g.op("GlobalAveragePool", value), value)
-        if g.target.cpu_kernels and input.is_quantized and input.rank == 4:
-            # It cancels the one by which ONNX Runtime has codes channels-last.
+        if g.transposes_cancel(input):
             pooled = g.op("Transpose", pooled, perm=Layout.FIRST.inverse(4))
             layout = Layout.LAST
         _write(op, g, pooled, layout, Domain.REAL)

@@ -116,7 +116,7 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
     if keeps_rows(input, output, g, domain):
         return
     in_order = domain is Domain.STORED and same_order(input.shape)
-    in_order = in_order and not (g.target.cpu_kernels and input.is_quantized)
+    in_order = in_order and not g.transposes_cancel(input)
     layout = g.layout(input) if in_order else Layout.LAST
     value = g.read(input, layout=layout, domain=domain)
     if layout is Layout.FIRST or may_differ(input.shape, output.shape):

@@ -394,10 +394,8 @@ class Graph(NotedNodes):
 
     def _relayout(self, tensor: TensorView, value: ir.Value, to: Layout) -> ir.Value:
         rank = tensor.rank
-        # Transposes of codes go where ONNX Runtime has its own layers of codes channels-last.
-        cancels = self.target.cpu_kernels and tensor.is_quantized and rank == 4
         if (
-            not cancels
+            not self.transposes_cancel(tensor)
             and same_order(tensor.shape)
             and (not tensor.dynamic or one_is_inferred(tensor.shape))
         ):
@@ -405,6 +403,11 @@ class Graph(NotedNodes):
             return self.reshape(value, to.shape(tensor.shape))
         permutation = to.permutation(rank) if to is Layout.FIRST else Layout.FIRST.inverse(rank)
         return self.op("Transpose", value, perm=permutation)
+
+    def transposes_cancel(self, tensor: TensorView) -> bool:
+        """Whether Transposes of `tensor` cancel others: ONNX Runtime's own layers of codes are
+        channels-last, and have one before and one after them."""
+        return self.target.cpu_kernels and tensor.is_quantized and tensor.rank == 4
 
     def _read_expanded(
         self, tensor: TensorView, layout: Layout, domain: Domain, rank: int

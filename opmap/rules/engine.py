@@ -8,10 +8,10 @@ from typing import Any
 
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.graph.choices import build_chosen
-from tflite_ort.opmap.registry import Translator, translator
+from tflite_ort.opmap.registry import Translator, custom_translator, translator
 from tflite_ort.opmap.rules.rule import Rule, Stage, View
 from tflite_ort.opmap.rules.table import RULES
-from tflite_ort.schema import Op
+from tflite_ort.schema.values.operators import Key, key_of
 from tflite_ort.versioning.registry import Entry
 
 _Asked = tuple[Rule, Callable[..., Any]]
@@ -26,8 +26,8 @@ def translate_by_rules(op: View, g: Graph, entry: Entry[Translator]) -> None:
     """
     if entry.check is not None:
         entry.check(op)
-    rules = _asked(op.op)
-    own = rules and entry is translator.of(op)
+    rules = _asked(key_of(op))
+    own = rules and entry is (custom_translator if op.custom_code else translator).of(op)
     _from(0, rules if own else (), op, g, entry.function)
 
 
@@ -49,6 +49,6 @@ def _from(first: int, rules: Sequence[_Asked], op: View, g: Graph, translate: Tr
 
 
 @cache
-def _asked(op: Op) -> Sequence[_Asked]:
+def _asked(op: Key) -> Sequence[_Asked]:
     """The rules about an operator, in the order of the table, with their functions."""
     return tuple((rule, rule.loaded()) for rule in RULES if op in rule.operators)

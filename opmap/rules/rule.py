@@ -11,7 +11,8 @@ from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.optional import load
 from tflite_ort.records import record
-from tflite_ort.schema import Op, OperatorView
+from tflite_ort.schema import OperatorView
+from tflite_ort.schema.values.operators import Key
 
 View = OperatorView[Any]
 
@@ -70,7 +71,7 @@ class Rule:
     name: str
     stage: Stage
     function: str
-    operators: Sequence[Op]
+    operators: Sequence[Key]
     target: Callable[[Target], bool]
     bound: str
     gain: str

@@ -71,4 +71,31 @@ RULES: tuple[Rule, ...] = (
         *(_LOWERING, "lowerings.window_sums:window_sums", (Op.AVERAGE_POOL_2D,), cpu),
         *(_EXACT, "2.2 image_example1", "tests/test_lowerings.py"),
     ),
+    Rule(
+        "products of a Resize",
+        *(_LOWERING, "lowerings.resizing_products:resized_by_products"),
+        *((Op.RESIZE_BILINEAR,), cpu),
+        *(_EXACT, "1.18 deeplabv3", "tests/rules/test_resizing_products.py"),
+    ),
+    Rule(
+        "layout of a Resize",
+        *(_LOWERING, "lowerings.resizing_products:layout_of_resize"),
+        *((Op.RESIZE_BILINEAR,), cpu),
+        *(_EXACT, "", "tests/ops/test_image_resizing.py"),
+    ),
+    Rule(
+        "unpacked tables",
+        *(_LOWERING, "lowerings.unpacked_tables:unpacked_tables", (Op.EMBEDDING_LOOKUP,), cpu),
+        *(_EXACT, "", "tests/ops/test_lookup.py"),
+    ),
+    Rule(
+        "large tables of codes",
+        *(_LOWERING, "lowerings.large_tables:large_tables", (Op.GATHER,), cpu),
+        *(_EXACT, "", "tests/ops/test_gather_scatter.py"),
+    ),
+    Rule(
+        "GridSample",
+        *(_LOWERING, "lowerings.sampled_grid:sampled_grid", ("TransformTensorBilinear",), cpu),
+        *("order of float sums", "", "tests/test_warp.py"),
+    ),
 )

@@ -17,7 +17,7 @@ from tests.ops.operands import with_blocks
 from tests.ops.versions import check_versions, one_per_operator
 from tests.optimised import optimised_nodes
 from tests.oracle import litert
-from tflite_ort.opmap import lookup
+from tflite_ort.opmap.rules.lowerings import unpacked_tables
 from tflite_ort.schema import (
     BridgeError,
     CombinerType,
@@ -147,7 +147,7 @@ def test_case(case: Case) -> None:
 )
 def test_large_tables_stay_codes(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     assert optimised_nodes(case.model())["Mul"] == (case.outputs[0].type is FLOAT16)
-    monkeypatch.setattr(lookup, "_MOST_UNPACKED", 0)
+    monkeypatch.setattr(unpacked_tables, "_MOST_UNPACKED", 0)
     assert optimised_nodes(case.model())["Mul"] == 1
     check(case)
 
