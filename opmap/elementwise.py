@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph.marks import SUM_OF_EQUALS
 from tflite_ort.opmap.graph.rows import row_shape
-from tflite_ort.opmap.graph.sums_before_norms import SUM_OF_EQUALS
 from tflite_ort.opmap.idioms.angles import atan2
 from tflite_ort.opmap.idioms.bits import right_shift
 from tflite_ort.opmap.idioms.by_code import by_tabulated_code

@@ -6,7 +6,8 @@ Where such a tensor crosses a session on the CPU, it needs no node:
 - a streaming layer joins the cells that it has kept and new ones, and keeps the last ones of them:
   Concat, then Slice. The session gives the joined tensor, of which the variable is then a view,
 - a layer that keeps a window of steps has them as rows, see `opmap.graph.windows`,
-- a decoder has its caches and its position as its nodes want them, see `opmap.graph.token_rows`.
+- a decoder has its caches and its position as its nodes want them, see
+  `opmap.rules.nodes.token_rows`.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from tflite_ort.schema.values.sizes import is_known, known_product
 from tflite_ort.state import Whole, Window
 
 if TYPE_CHECKING:
-    from tflite_ort.opmap.graph import token_heads, token_rows
+    from tflite_ort.opmap.rules.nodes import token_heads, token_rows
 else:
-    token_heads = late("tflite_ort.opmap.graph.token_heads")
-    token_rows = late("tflite_ort.opmap.graph.token_rows")
+    token_heads = late("tflite_ort.opmap.rules.nodes.token_heads")
+    token_rows = late("tflite_ort.opmap.rules.nodes.token_rows")
 
 # Those of which one Slice is made, of what they read.
 _SLICES = (Op.SLICE, Op.STRIDED_SLICE)

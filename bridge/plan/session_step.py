@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.boundary_names import shorten_boundary
+from tflite_ort.opmap.rules.nodes.boundary_names import shorten_boundary
 from tflite_ort.plan.bound_step import bound_run
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.context import PlanContext

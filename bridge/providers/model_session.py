@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.joined_scales import join_scales
-from tflite_ort.opmap.graph.paired_layers import make_paired
-from tflite_ort.opmap.graph.quantized_layers import fuse_layers
-from tflite_ort.opmap.graph.symmetric_layers import make_symmetric
+from tflite_ort.opmap.graph.constants import Constants
+from tflite_ort.opmap.rules.engine import rewrite_nodes
+from tflite_ort.opmap.rules.rule import NodesAround, Stage
 from tflite_ort.providers.graph_session import graph_session
 from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import Session
@@ -36,18 +35,9 @@ def model_session(
     Raises:
         DelegateError: ONNX Runtime could not make the session.
     """
-    if optimized and traits_of(provider.name).target.cpu_kernels:
-        _fuse(model.graph, _MANY_RUNS if kept else _FEW_RUNS)
+    target = traits_of(provider.name).target
+    if optimized:
+        runs = _MANY_RUNS if kept else _FEW_RUNS
+        around = NodesAround(target, Constants(), multiplies_in_pairs, runs)
+        rewrite_nodes(Stage.SESSION, model.graph, around)
     return graph_session(model, provider, optimized=optimized, **settings)
-
-
-def _fuse(graph: ir.Graph, runs: int) -> None:
-    """Change quantised layers into those of ONNX Runtime's own kernels."""
-    found = {node.op_type for node in graph.nodes}
-    if "QuantizeLinear" in found and "Conv" in found:
-        fuse_layers(graph)
-        found.update([node.op_type for node in graph.nodes])
-    if "QLinearConv" in found:
-        make_symmetric(graph)
-        make_paired(graph, multiplies_in_pairs, runs)
-        join_scales(graph)

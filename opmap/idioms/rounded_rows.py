@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, Target, ir
-from tflite_ort.opmap.graph.lost_biases import SUM_WITH_ROW
+from tflite_ort.opmap.graph.marks import SUM_WITH_ROW
 from tflite_ort.opmap.idioms.hybrid_products import (
     WeightMatrix,
     keeps_exact_codes,

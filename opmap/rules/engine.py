@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.registry import Translator, custom_translator, translator
-from tflite_ort.opmap.rules.rule import Rule, Stage, View
+from tflite_ort.opmap.rules.rule import NodesAround, Rule, Stage, View
 from tflite_ort.opmap.rules.table import RULES
 from tflite_ort.schema.values.operators import Key, key_of
 from tflite_ort.versioning.registry import Entry
@@ -52,3 +52,17 @@ def _from(first: int, rules: Sequence[_Asked], op: View, g: Graph, translate: Tr
 def _asked(op: Key) -> Sequence[_Asked]:
     """The rules about an operator, in the order of the table, with their functions."""
     return tuple((rule, rule.loaded()) for rule in RULES if op in rule.operators)
+
+
+def rewrite_nodes(stage: Stage, graph: ir.Graph, around: NodesAround) -> None:
+    """Change a graph by the rules of a stage, in their order."""
+    for rule, needed in _of_nodes(stage):
+        if rule.applies(around.target):
+            present = {node.op_type for node in graph.nodes}
+            if not needed.isdisjoint(present):
+                rule.loaded()(graph, around)
+
+
+@cache
+def _of_nodes(stage: Stage) -> Sequence[tuple[Rule, frozenset[str]]]:
+    return [(rule, frozenset(map(str, rule.operators))) for rule in RULES if rule.stage is stage]

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.blocks import keep_blocks
 from tflite_ort.opmap.graph.forms import Layout, Target
 from tflite_ort.opmap.graph.graph import Graph
 from tflite_ort.opmap.graph.held_values import hold_values
-from tflite_ort.opmap.graph.joined_sums import join_sums
-from tflite_ort.opmap.graph.lost_biases import drop_lost_biases
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS
 from tflite_ort.opmap.graph.opsets import OPSET as OPSET
-from tflite_ort.opmap.graph.sums_before_norms import NORM, join_sums_and_norms
 from tflite_ort.opmap.registry import Translator
-from tflite_ort.opmap.rules.engine import translate_by_rules
+from tflite_ort.opmap.rules.engine import rewrite_nodes, translate_by_rules
 from tflite_ort.opmap.rules.operators.groups import Group, groups
+from tflite_ort.opmap.rules.rule import NodesAround, Stage
 from tflite_ort.optional import late
 from tflite_ort.records import record
 from tflite_ort.schema import (
@@ -241,16 +238,7 @@ def _model(
 ) -> ir.Model:
     nodes = ir.leading_to(outputs, g.nodes)
     graph = ir.Graph(inputs, outputs, nodes, name=name)
-    found = {node.op_type for node in nodes}
-    if g.target.block and "Conv" in found:
-        keep_blocks(graph, g.target.block)
-    if g.target.cpu_kernels:
-        if NORM in found:
-            join_sums_and_norms(graph)
-        if "Add" in found:
-            join_sums(graph, g.constants)
-        if "Attention" in found:
-            drop_lost_biases(graph)
+    rewrite_nodes(Stage.NODES, graph, NodesAround(g.target, g.constants))
     if [body for node in nodes for body in node.bodies]:
         hold_values(graph)
     used = graph.read_ids()

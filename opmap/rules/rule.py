@@ -9,6 +9,7 @@ from typing import Any
 
 from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.graph.choices import Lowering
+from tflite_ort.opmap.graph.constants import Constants
 from tflite_ort.optional import load
 from tflite_ort.records import record
 from tflite_ort.schema import OperatorView
@@ -23,11 +24,14 @@ class Stage(Enum):
     `REWRITE`, for each operator before it is translated: ``(op, g)`` gives the operator that takes
     its place, or the same one. `LOWERING`, in place of a translation: ``(op, g, rest)`` gives the
     lowerings of which the target chooses one, or none; ``rest(op)`` goes on with the rules below,
-    of which the last is the translator.
+    of which the last is the translator. `NODES`, on the nodes of a graph when all operators are
+    translated, and `SESSION`, when ONNX Runtime is to run it: ``(graph, around)`` changes them.
     """
 
     REWRITE = "rewrite"
     LOWERING = "lowering"
+    NODES = "nodes"
+    SESSION = "session"
 
     __hash__ = object.__hash__
 
@@ -35,6 +39,24 @@ class Stage(Enum):
 Rest = Callable[[View], None]
 Rewrite = Callable[[View, Graph], View]
 Lowerings = Callable[[View, Graph, Rest], Sequence[Lowering]]
+
+
+@record
+class NodesAround:
+    """What rules on nodes know besides the graph.
+
+    Args:
+        target: that the graph is made for.
+        constants: of the graph.
+        multiplies_in_pairs: whether this processor adds products of bytes in pairs of 16 bits that
+            saturate; it takes time to tell.
+        runs: what takes time to find has to save it within so many runs; 0: it is not looked for.
+    """
+
+    target: Target
+    constants: Constants
+    multiplies_in_pairs: Callable[[], bool] = bool
+    runs: int = 0
 
 
 def any_target(target: Target) -> bool:
@@ -45,6 +67,11 @@ def any_target(target: Target) -> bool:
 def cpu(target: Target) -> bool:
     """For graphs that ONNX Runtime's own kernels for the CPU run."""
     return target.cpu_kernels
+
+
+def blocks(target: Target) -> bool:
+    """For graphs whose floats have their channels in blocks."""
+    return bool(target.block)
 
 
 def cpu_blocks(target: Target) -> bool:
@@ -61,7 +88,8 @@ class Rule:
         stage: says what the function is.
         function: ``module:name``, the module below `tflite_ort.opmap.rules`; it is imported for
             the first graph with one of `operators`.
-        operators: those that the rule is asked about.
+        operators: those that the rule is asked about; of rules on nodes the ONNX operators of
+            which a graph has one at least.
         target: the graphs that it is for.
         bound: ``exact``, or how far results may differ from the plain translation's.
         gain: off / on: the time of an invoke without the rule over that with it, and the network.
@@ -71,7 +99,7 @@ class Rule:
     name: str
     stage: Stage
     function: str
-    operators: Sequence[Key]
+    operators: Sequence[Key | str]
     target: Callable[[Target], bool]
     bound: str
     gain: str

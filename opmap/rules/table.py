@@ -6,13 +6,16 @@ measures them anew.
 
 from __future__ import annotations
 
-from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, cpu, cpu_blocks
+from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, blocks, cpu, cpu_blocks
 from tflite_ort.schema import Op
 
 _CONVOLUTIONS = (Op.CONV_2D, Op.DEPTHWISE_CONV_2D)
 _REWRITE, _LOWERING = Stage.REWRITE, Stage.LOWERING
 _TESTS = "tests/rules/"
 _EXACT = "exact"
+
+_NODES, _SESSION = Stage.NODES, Stage.SESSION
+_QLINEAR = ("QLinearConv",)
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -97,5 +100,46 @@ RULES: tuple[Rule, ...] = (
         "GridSample",
         *(_LOWERING, "lowerings.sampled_grid:sampled_grid", ("TransformTensorBilinear",), cpu),
         *("order of float sums", "", "tests/test_warp.py"),
+    ),
+    Rule(
+        "blocks of channels",
+        *(_NODES, "nodes.blocks:keep_blocks", ("Conv",), blocks),
+        *("order of float sums", "1.33 face mesh", "tests/rules/test_blocks.py"),
+    ),
+    Rule(
+        "sums before norms",
+        *(_NODES, "nodes.sums_before_norms:join_sums_and_norms"),
+        *(("SimplifiedLayerNormalization",), cpu),
+        *(_EXACT, "1.00 tinyllama", "tests/rules/test_sums_before_norms.py"),
+    ),
+    Rule(
+        "joined sums",
+        *(_NODES, "nodes.joined_sums:join_sums", ("Add",), cpu),
+        *("order of float sums", "1.01 bert", "tests/rules/test_joined_sums.py"),
+    ),
+    Rule(
+        "lost biases",
+        *(_NODES, "nodes.lost_biases:drop_lost_biases", ("Attention",), cpu),
+        *("rounds less", "1.00 bert", "tests/rules/test_lost_biases.py"),
+    ),
+    Rule(
+        "layers of codes as one node",
+        *(_SESSION, "nodes.quantized_layers:fuse_layers", ("QuantizeLinear",), cpu),
+        *(_EXACT, "load: 1.23 MobileNet V2", "tests/rules/test_quantized_layers.py"),
+    ),
+    Rule(
+        "weights around zero",
+        *(_SESSION, "nodes.symmetric_layers:make_symmetric", _QLINEAR, cpu),
+        *(_EXACT, "1.35 MobileNet V2", "tests/rules/test_symmetric_layers.py"),
+    ),
+    Rule(
+        "signed weights in pairs",
+        *(_SESSION, "nodes.paired_layers:make_paired", _QLINEAR, cpu),
+        *(_EXACT, "1.25 shufflenet, without VNNI", "tests/rules/test_paired_layers.py"),
+    ),
+    Rule(
+        "joined scales",
+        *(_SESSION, "nodes.joined_scales:join_scales", _QLINEAR, cpu),
+        *(_EXACT, "1.01 vww", "tests/rules/test_quantized_layers.py"),
     ),
 )

@@ -8,13 +8,13 @@ SkipLayerNormalization, is left alone: it takes the variance from a difference o
 from __future__ import annotations
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.marks import SUM_OF_EQUALS
+from tflite_ort.opmap.rules.rule import NodesAround
 
-# Marks the sum of two computed values of one shape, of two or three dimensions.
-SUM_OF_EQUALS = "sum of equals"
 NORM, _DOMAIN = "SimplifiedLayerNormalization", "com.microsoft"
 
 
-def join_sums_and_norms(graph: ir.Graph) -> None:
+def join_sums_and_norms(graph: ir.Graph, around: NodesAround) -> None:
     """Change `graph` as above."""
     own = {id(node) for node in graph.nodes}
     joined = dict[int, ir.Node]()

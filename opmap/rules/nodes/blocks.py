@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.block_nodes import (
+from tflite_ort.opmap.rules.nodes.block_nodes import (
     BY_ELEMENT,
     Uses,
     constant,
@@ -38,7 +38,8 @@ from tflite_ort.opmap.graph.block_nodes import (
     replace_constant,
     weights_of,
 )
-from tflite_ort.opmap.graph.block_parts import part_all
+from tflite_ort.opmap.rules.nodes.block_parts import part_all
+from tflite_ort.opmap.rules.rule import NodesAround
 
 Array = npt.NDArray[Any]
 
@@ -51,12 +52,9 @@ _IN_BLOCKS = _POOLS | {"Add", "Mul", "Relu", "Sigmoid", "Tanh"}
 _BLOCKED = _IN_BLOCKS | {"Conv", "Clip", "Resize"}
 
 
-def keep_blocks(graph: ir.Graph, block: int) -> None:
-    """Change `graph` as above.
-
-    Args:
-        block: the channels of a block on this machine.
-    """
+def keep_blocks(graph: ir.Graph, around: NodesAround) -> None:
+    """Change `graph` as above."""
+    block = around.target.block
     if sum(map(is_convolution, graph.nodes)) > 1:
         part_all(graph, Uses(graph), block)
         _widen_all(graph, Uses(graph), block)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.rules.rule import NodesAround
 
 Array = npt.NDArray[Any]
 _X_SCALE, _W_SCALE, _W_ZERO, _Y_SCALE = 1, 4, 5, 6
@@ -22,7 +23,7 @@ _ONE = np.ones((), np.float32)
 _CODES = (np.int8, np.uint8)
 
 
-def join_scales(graph: ir.Graph) -> None:
+def join_scales(graph: ir.Graph, around: NodesAround) -> None:
     """Give each QLinearConv of `graph` one constant in place of three scales."""
     layers = [node for node in graph.nodes if node.op_type == "QLinearConv"]
     made: dict[tuple[Any, ...], ir.Value] = {}

@@ -10,12 +10,14 @@ import numpy.typing as npt
 import pytest
 
 from tests.models import newer_model_path
-from tests.test_paired_layers import codes, images_of
-from tflite_ort.opmap.graph import ir, paired_layers
-from tflite_ort.opmap.graph.block_nodes import constant
-from tflite_ort.opmap.graph.integer_layers import Layer
-from tflite_ort.opmap.graph.paired_layers import make_paired
+from tests.nodes_around import PAIRED
+from tests.rules.test_paired_layers import codes, images_of
+from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.rules.lowering import OPSET
+from tflite_ort.opmap.rules.nodes import paired_layers
+from tflite_ort.opmap.rules.nodes.block_nodes import constant
+from tflite_ort.opmap.rules.nodes.integer_layers import Layer
+from tflite_ort.opmap.rules.nodes.paired_layers import make_paired
 from tflite_ort.providers.graph_session import graph_session
 
 Array = npt.NDArray[Any]
@@ -132,7 +134,7 @@ def test_random_graphs_give_the_same_codes(request: pytest.FixtureRequest) -> No
         assert x.shape is not None
         ends = np.random.default_rng(seed).choice(np.array([0, 255], np.uint8), x.shape)
         images = [ends, np.zeros_like(ends), np.full_like(ends, 255)]
-        make_paired(graph, lambda: True, 0)
+        make_paired(graph, PAIRED)
         for layer in signed_layers(graph):
             assert not layer.zero.any() and paired_layers.are_exact(paired_layers._rows(layer))
         for got, want in zip(results(graph, images), results(other, images), strict=True):
@@ -168,9 +170,9 @@ def test_layers_that_cannot_be_reordered_stay() -> None:
     weights[:, :4] = 0  # exact if the channels change places
     seen = drawn.layer(x, rng.integers(LOW, 127, (8, 8, 1, 1)))
     drawn.graph.outputs += [drawn.layer(x, weights), drawn.layer(seen, weights), seen]
-    make_paired(drawn.graph, lambda: True, 0)
+    make_paired(drawn.graph, PAIRED)
     assert not signed_layers(drawn.graph)
     weights[:, 1::2], weights[:, ::2] = weights[:, 4:], 0
     drawn.graph.outputs.append(drawn.layer(seen, weights))
-    make_paired(drawn.graph, lambda: True, 0)
+    make_paired(drawn.graph, PAIRED)
     assert len(signed_layers(drawn.graph)) == 1

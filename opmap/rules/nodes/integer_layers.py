@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.block_nodes import Uses, constant, replace_constant
+from tflite_ort.opmap.rules.nodes.block_nodes import Uses, constant, replace_constant
 
 Array = npt.NDArray[Any]
 # Where each channel of a map stands: by place, the channel, or FREE.

@@ -12,12 +12,15 @@ import onnx
 import pytest
 
 from tests.models import model_path
+from tests.nodes_around import AROUND
 from tflite_ort import Interpreter
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.joined_scales import join_scales
-from tflite_ort.opmap.graph.quantized_layers import fuse_layers
-from tflite_ort.providers import model_session, session
+from tflite_ort.opmap.rules.nodes import quantized_layers
+from tflite_ort.opmap.rules.nodes.joined_scales import join_scales
+from tflite_ort.opmap.rules.nodes.quantized_layers import fuse_layers
+from tflite_ort.opmap.rules.rule import NodesAround, without
+from tflite_ort.providers import session
 from tflite_ort.providers.plain_session import PlainSession
 from tflite_ort.providers.settings import Settings
 
@@ -57,19 +60,22 @@ def test_the_graph_is_the_one_that_onnx_runtime_makes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[list[int]] = [[], []]
-    monkeypatch.setattr(model_session, "make_symmetric", lambda g: None)
-    monkeypatch.setattr(model_session, "make_paired", lambda *_: None)
-    monkeypatch.setattr(model_session, "fuse_layers", lambda g: sizes[0].append(len(g.nodes)))
-    with monkeypatch.context() as patch:
-        plain = ran(name, tmp_path, patch)
+    fuse = quantized_layers.fuse_layers
 
-    def counted(graph: ir.Graph) -> None:
-        fuse_layers(graph)
+    def left(graph: ir.Graph, around: NodesAround) -> None:
+        sizes[0].append(len(graph.nodes))
+
+    def counted(graph: ir.Graph, around: NodesAround) -> None:
+        fuse(graph, around)
         sizes[1].append(len(graph.nodes))
 
-    monkeypatch.setattr(model_session, "fuse_layers", counted)
-    with monkeypatch.context() as patch:
-        assert ran(name, tmp_path, patch) == plain
+    with without("weights around zero", "signed weights in pairs"):
+        monkeypatch.setattr(quantized_layers, "fuse_layers", left)
+        with monkeypatch.context() as patch:
+            plain = ran(name, tmp_path, patch)
+        monkeypatch.setattr(quantized_layers, "fuse_layers", counted)
+        with monkeypatch.context() as patch:
+            assert ran(name, tmp_path, patch) == plain
     assert plain[2] > 0
     assert max(sizes[1]) < max(sizes[0])
 
@@ -112,7 +118,7 @@ def layer(
 
 def test_a_layer_is_one_node() -> None:
     graph = layer()
-    fuse_layers(graph)
+    fuse_layers(graph, AROUND)
     assert [node.op_type for node in graph.nodes] == ["QLinearConv"]
     assert set(graph.initializers) == {"half", "zero_uint8", "zero_int8", "codes", "bias"}
 
@@ -123,7 +129,7 @@ def test_a_layer_is_one_node() -> None:
 def test_what_is_no_layer_stays(choices: dict[str, Any]) -> None:
     graph = layer(**choices)
     before = [node.op_type for node in graph.nodes]
-    fuse_layers(graph)
+    fuse_layers(graph, AROUND)
     assert [node.op_type for node in graph.nodes] == before
 
 
@@ -139,6 +145,6 @@ def test_layers_share_zero_points_with_other_nodes() -> None:
     layer = ir.Node("QLinearConv", [x, scale, other, weights, scale, zero, scale, other], [y])
     add = ir.Node("QLinearAdd", [y, scale, own, y, scale, own, scale, own], [z])
     graph.nodes = [layer, add]
-    join_scales(graph)
+    join_scales(graph, AROUND)
     assert layer.inputs[2] is layer.inputs[7] is own
     assert "other" not in graph.initializers

@@ -13,10 +13,11 @@ from tests.models import model_path
 from tests.one_op import Node, T, graph_model
 from tflite_ort import Interpreter
 from tflite_ort.comparison.drawn import random_inputs
-from tflite_ort.opmap.graph import ir, symmetric_layers
-from tflite_ort.opmap.graph.integer_layers import Layer
-from tflite_ort.opmap.graph.symmetric_layers import make_symmetric
-from tflite_ort.providers import model_session
+from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.rules.nodes import symmetric_layers
+from tflite_ort.opmap.rules.nodes.integer_layers import Layer
+from tflite_ort.opmap.rules.nodes.symmetric_layers import make_symmetric
+from tflite_ort.opmap.rules.rule import NodesAround
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -50,17 +51,17 @@ def codes(
     point 0, and the types of its nodes."""
     symmetric, kinds = 0, set[str]()
 
-    def changed(graph: ir.Graph) -> None:
+    def changed(graph: ir.Graph, around: NodesAround) -> None:
         nonlocal symmetric, kinds
         if change:
-            make_symmetric(graph)
+            make_symmetric(graph, around)
         layers = filter(None, map(Layer.of, graph.nodes))
         symmetric += sum(not layer.zero.any() for layer in layers)
         kinds |= {node.op_type for node in graph.nodes}
 
     path, content = (None, model) if isinstance(model, bytes) else (model, None)
     with patch.context() as here:
-        here.setattr(model_session, "make_symmetric", changed)
+        here.setattr(symmetric_layers, "make_symmetric", changed)
         interpreter = Interpreter(path, content, num_threads=1, cache=False)
         interpreter.allocate_tensors()
     given = random_inputs(interpreter.get_input_details(), 1)

@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.rules.rule import NodesAround
 
 _CODES, _BIAS = ir.DataType.UINT8, ir.DataType.INT32
 _WEIGHTS = frozenset({ir.DataType.INT8, ir.DataType.UINT8})
 _ALONG_FIRST = {"axis": 0}
 
 
-def fuse_layers(graph: ir.Graph) -> None:
+def fuse_layers(graph: ir.Graph, around: NodesAround) -> None:
     """Make one node of each group of which ONNX Runtime's CPU provider makes one."""
     reads = graph.read_counts()
     reads.update(map(id, graph.outputs))

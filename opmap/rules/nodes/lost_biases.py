@@ -13,13 +13,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.marks import SUM_WITH_ROW
+from tflite_ort.opmap.rules.rule import NodesAround
 
-# Marks the sum of rows and a constant row of their length.
-SUM_WITH_ROW = "sum with row"
 _KEYS = 1
 
 
-def drop_lost_biases(graph: ir.Graph) -> None:
+def drop_lost_biases(graph: ir.Graph, around: NodesAround) -> None:
     """Drop these constants from `graph`."""
     attentions = [node for node in graph.nodes if _takes_rows(node)]
     if not attentions:

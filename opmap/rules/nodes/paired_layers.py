@@ -12,16 +12,17 @@ by uint8. Their sums are the same integers in two cases:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 
 import numpy as np
 
 from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.block_nodes import Uses
-from tflite_ort.opmap.graph.free_orders import may_be_exact, order_freely
-from tflite_ort.opmap.graph.integer_layers import Layer, cells_of, filled, nodes_of, tied_maps
-from tflite_ort.opmap.graph.paired_weights import Rows, are_exact, excess, paired
+from tflite_ort.opmap.rules.nodes.block_nodes import Uses
+from tflite_ort.opmap.rules.nodes.free_orders import may_be_exact, order_freely
+from tflite_ort.opmap.rules.nodes.integer_layers import Layer, cells_of, filled, nodes_of, tied_maps
+from tflite_ort.opmap.rules.nodes.paired_weights import Rows, are_exact, excess, paired
+from tflite_ort.opmap.rules.rule import NodesAround
 
 # The kernels want the channels of a depthwise layer in groups of 16, others in groups of 8.
 _DEPTHWISE, _DENSE = 16, 8
@@ -35,14 +36,9 @@ _SEARCH, _SEARCH_WEIGHT = 3e5, 25
 _MANY = 3
 
 
-def make_paired(graph: ir.Graph, multiplies_in_pairs: Callable[[], bool], runs: int) -> None:
-    """Give QLinearConv nodes of `graph` signed weights where that is exact and saves time.
-
-    Args:
-        multiplies_in_pairs: whether this processor does as above; asked if there are such layers.
-        runs: an order that takes time to find, or more channels, is looked for where so many runs
-            save that time; 0: not at all.
-    """
+def make_paired(graph: ir.Graph, around: NodesAround) -> None:
+    """Give QLinearConv nodes of `graph` signed weights where that is exact and saves time."""
+    multiplies_in_pairs, runs = around.multiplies_in_pairs, around.runs
     nodes = [node for node in graph.nodes if node.op_type == "QLinearConv"]
     even = [node for node in nodes if may_be_exact(node)]
     if not (runs or even):

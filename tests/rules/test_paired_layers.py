@@ -11,16 +11,19 @@ import numpy.typing as npt
 import pytest
 
 from tests.models import model_path
+from tests.nodes_around import PAIRED
 from tests.one_op import T
-from tests.test_symmetric_layers import Drawn
+from tests.rules.test_symmetric_layers import Drawn
 from tflite_ort import Interpreter, Tuning
-from tflite_ort.opmap.graph import ir, paired_layers
-from tflite_ort.opmap.graph.block_nodes import constant
-from tflite_ort.opmap.graph.integer_layers import FREE, Layer
-from tflite_ort.opmap.graph.paired_layers import make_paired
-from tflite_ort.opmap.graph.paired_weights import are_exact, paired
+from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.rules.nodes import paired_layers
+from tflite_ort.opmap.rules.nodes.block_nodes import constant
+from tflite_ort.opmap.rules.nodes.integer_layers import FREE, Layer
+from tflite_ort.opmap.rules.nodes.paired_layers import make_paired
+from tflite_ort.opmap.rules.nodes.paired_weights import are_exact, paired
+from tflite_ort.opmap.rules.rule import NodesAround
 from tflite_ort.plan import context
-from tflite_ort.providers import model_session, trials
+from tflite_ort.providers import trials
 from tflite_ort.schema import Op, TensorType
 
 Array = npt.NDArray[Any]
@@ -104,9 +107,9 @@ def codes(
     its layers have signed weights: dense ones, depthwise ones."""
     signed = [0, 0]
 
-    def changed(graph: ir.Graph, *_: Any) -> None:
+    def changed(graph: ir.Graph, around: NodesAround) -> None:
         if change:
-            make_paired(graph, lambda: True, runs)
+            make_paired(graph, replace(PAIRED, runs=runs))
         for layer in filter(None, map(Layer.of, graph.nodes)):
             assert not layer.zero.any()
             signed[not layer.is_dense] += 1
@@ -117,7 +120,7 @@ def codes(
             )
 
     with patch.context() as here:
-        here.setattr(model_session, "make_paired", changed)
+        here.setattr(paired_layers, "make_paired", changed)
         here.setattr(context, "exact_weight_type", lambda: "uint8")
         interpreter = Interpreter(None, model, num_threads=1, cache=False)
         interpreter.allocate_tensors()
@@ -147,12 +150,12 @@ def test_orders_are_looked_for_where_the_result_is_kept(
 ) -> None:
     signed = [0, 0]
 
-    def noted(graph: ir.Graph, trial: Any, runs: int) -> None:
-        make_paired(graph, lambda: True, runs)
+    def noted(graph: ir.Graph, around: NodesAround) -> None:
+        make_paired(graph, replace(PAIRED, runs=around.runs))
         for layer in filter(None, map(Layer.of, graph.nodes)):
             signed[not layer.is_dense] += 1
 
-    monkeypatch.setattr(model_session, "make_paired", noted)
+    monkeypatch.setattr(paired_layers, "make_paired", noted)
     monkeypatch.setattr(context, "exact_weight_type", lambda: "uint8")
     choices: dict[str, Any] = {
         "cache": {"cache": tmp_path},

@@ -13,18 +13,19 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.constants import Constants
-from tflite_ort.opmap.graph.sums_before_norms import SUM_OF_EQUALS
+from tflite_ort.opmap.graph.marks import SUM_OF_EQUALS
+from tflite_ort.opmap.rules.rule import NodesAround
 
 Vector = npt.NDArray[np.float32]
 
 
-def join_sums(graph: ir.Graph, constants: Constants) -> None:
+def join_sums(graph: ir.Graph, around: NodesAround) -> None:
     """Change `graph` as above."""
     sums = [node for node in graph.nodes if SUM_OF_EQUALS in node.outputs[0].marks]
     if sums:
         reads = graph.read_counts()
         reads.update(id(value) for value in graph.outputs)
-        joining = _Joining(graph, constants, reads)
+        joining = _Joining(graph, around.constants, reads)
         for node in sums:
             joining.join(node)
         graph.nodes = joining.nodes()

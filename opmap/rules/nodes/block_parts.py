@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.block_nodes import (
+from tflite_ort.opmap.rules.nodes.block_nodes import (
     BY_ELEMENT,
     Uses,
     constant,

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.block_nodes import Uses
-from tflite_ort.opmap.graph.integer_layers import (
+from tflite_ort.opmap.rules.nodes.block_nodes import Uses
+from tflite_ort.opmap.rules.nodes.integer_layers import (
     FREE,
     Layer,
     Order,
@@ -27,6 +27,7 @@ from tflite_ort.opmap.graph.integer_layers import (
     nodes_of,
     tied_maps,
 )
+from tflite_ort.opmap.rules.rule import NodesAround
 
 # The kernels read 4 channels at a time, and make 16.
 _READ, _MADE = 4, 16
@@ -35,7 +36,7 @@ _READ, _MADE = 4, 16
 _SAVED, _NODES, _CELL, _INPUT_CELL = 0.042, 6000, 24, 2
 
 
-def make_symmetric(graph: ir.Graph) -> None:
+def make_symmetric(graph: ir.Graph, around: NodesAround) -> None:
     """Change the QLinearConv nodes of `graph` as above where it saves time."""
     layers = {id(node): layer for node in graph.nodes if (layer := Layer.of(node)) is not None}
     if any(layer.zero.any() for layer in layers.values()):
