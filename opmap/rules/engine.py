@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph, Target, ir
 from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.registry import Translator, custom_translator, translator
-from tflite_ort.opmap.rules.rule import NodesAround, Rule, Stage, View
+from tflite_ort.opmap.rules.rule import Cut, NodesAround, Rule, Stage, View
 from tflite_ort.opmap.rules.table import RULES
+from tflite_ort.schema import TensorView
 from tflite_ort.schema.values.operators import Key, key_of
-from tflite_ort.versioning.registry import Entry
+from tflite_ort.versioning.registry import Entry, Registry
 
 _Asked = tuple[Rule, Callable[..., Any]]
+
+
+def rewrite_operators(
+    operators: Sequence[View],
+    results: Sequence[TensorView],
+    registry: Registry[Translator],
+    target: Target,
+) -> tuple[Sequence[View], Mapping[int, Sequence[Cut]]]:
+    """The operators of a graph by the rules on operators, and by index of an operator what is cut
+    before it."""
+    cuts: dict[int, Sequence[Cut]] = {}
+    present = frozenset([op.op for op in operators])
+    for rule in RULES:
+        if rule.stage is Stage.OPERATORS and rule.may_be_in(present) and rule.applies(target):
+            operators, more = rule.loaded()(operators, results, registry)
+            cuts.update(more)
+    return operators, cuts
 
 
 def translate_by_rules(op: View, g: Graph, entry: Entry[Translator]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,15 +15,13 @@ from tflite_ort.opmap.graph.held_values import hold_values
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS
 from tflite_ort.opmap.graph.opsets import OPSET as OPSET
 from tflite_ort.opmap.registry import Translator
-from tflite_ort.opmap.rules.engine import rewrite_nodes, translate_by_rules
+from tflite_ort.opmap.rules.engine import rewrite_nodes, rewrite_operators, translate_by_rules
 from tflite_ort.opmap.rules.operators.groups import Group, groups
-from tflite_ort.opmap.rules.rule import NodesAround, Stage
-from tflite_ort.optional import late
+from tflite_ort.opmap.rules.rule import Cut, NodesAround, Stage
 from tflite_ort.records import record
 from tflite_ort.schema import (
     BridgeError,
     ModelError,
-    Op,
     OperatorView,
     TensorType,
     TensorView,
@@ -35,14 +33,6 @@ from tflite_ort.schema.values.complex_pairs import is_complex, paired_shape
 from tflite_ort.schema.values.sizes import is_known, name_of
 from tflite_ort.versioning.registry import Registry
 
-if TYPE_CHECKING:
-    from tflite_ort.opmap.rules.operators import reordered_weights, unread_rows
-    from tflite_ort.opmap.rules.operators.unread_rows import Cut
-else:
-    reordered_weights = late("tflite_ort.opmap.rules.operators.reordered_weights")
-    unread_rows = late("tflite_ort.opmap.rules.operators.unread_rows")
-
-_SLICES = {Op.SLICE, Op.STRIDED_SLICE}
 # Operators of ONNX that came later, which only graphs for ONNX Runtime itself have.
 _LATER = {"Attention": 23, "TensorScatter": 24}
 # Types that ONNX Runtime cannot hold as TFLite does.
@@ -87,12 +77,7 @@ def lower(
 
     All operators are tried, even after a refusal, so that all refusals come at once.
     """
-    cuts: Mapping[int, Sequence[Cut]] = {}
-    if target.block and {Op.TRANSPOSE, Op.FULLY_CONNECTED} <= {op.op for op in operators}:
-        operators = reordered_weights.with_reordered_weights(operators, registry)
-    if target.cpu_kernels and any(op.op in _SLICES for op in operators):
-        needed = unread_rows.without_unread_rows(operators, outputs, registry)
-        operators, cuts = needed.operators, needed.cuts
+    operators, cuts = rewrite_operators(operators, outputs, registry, target)
     g, dimensions = Graph(target, partial(translate, registry=registry)), dict[int, str]()
     input_names = unique_names(inputs, "input", set())
     output_names = unique_names(outputs, "output", set(input_names))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.graph.constants import Constants
 from tflite_ort.optional import load
 from tflite_ort.records import record
-from tflite_ort.schema import OperatorView
+from tflite_ort.schema import Op, OperatorView, TensorView
 from tflite_ort.schema.values.operators import Key
 
 View = OperatorView[Any]
@@ -21,13 +21,24 @@ View = OperatorView[Any]
 class Stage(Enum):
     """When a rule is asked, and what its function takes and returns.
 
-    `REWRITE`, for each operator before it is translated: ``(op, g)`` gives the operator that takes
-    its place, or the same one. `LOWERING`, in place of a translation: ``(op, g, rest)`` gives the
-    lowerings of which the target chooses one, or none; ``rest(op)`` goes on with the rules below,
-    of which the last is the translator. `NODES`, on the nodes of a graph when all operators are
-    translated, and `SESSION`, when ONNX Runtime is to run it: ``(graph, around)`` changes them.
+    - `OPERATORS`, before a graph is translated: ``(operators, results, registry)`` gives the
+      operators that take their place, and what is cut before each, see `unread_rows`.
+    - `GROUPS`, of operators that are translated together: ``(around)`` gives the groups, see
+      `groups`.
+    - `TREES`, the same by a table of patterns in place of a function. Of the rules that stand side
+      by side the first pattern that fits an operator is taken.
+    - `REWRITE`, for each operator before it is translated: ``(op, g)`` gives the operator that
+      takes its place, or the same one.
+    - `LOWERING`, in place of a translation: ``(op, g, rest)`` gives the lowerings of which the
+      target chooses one, or none; ``rest(op)`` goes on with the rules below, of which the last is
+      the translator.
+    - `NODES`, when all operators are translated: ``(graph, around)`` changes the nodes.
+    - `SESSION`, the same when ONNX Runtime is to run the graph.
     """
 
+    OPERATORS = "operators"
+    GROUPS = "groups"
+    TREES = "trees"
     REWRITE = "rewrite"
     LOWERING = "lowering"
     NODES = "nodes"
@@ -39,6 +50,17 @@ class Stage(Enum):
 Rest = Callable[[View], None]
 Rewrite = Callable[[View, Graph], View]
 Lowerings = Callable[[View, Graph, Rest], Sequence[Lowering]]
+
+
+class Cut(Protocol):
+    """Rows of a tensor as a tensor of their own."""
+
+    @property
+    def source(self) -> TensorView:
+        """The tensor."""
+
+    def emit(self, g: Graph) -> None:
+        """Add the node that cuts."""
 
 
 @record
@@ -88,8 +110,8 @@ class Rule:
         stage: says what the function is.
         function: ``module:name``, the module below `tflite_ort.opmap.rules`; it is imported for
             the first graph with one of `operators`.
-        operators: those that the rule is asked about; of rules on nodes the ONNX operators of
-            which a graph has one at least.
+        operators: those that the rule is asked about, or sets of which a graph has to have a whole
+            one; of rules on nodes the ONNX operators of which a graph has one at least.
         target: the graphs that it is for.
         bound: ``exact``, or how far results may differ from the plain translation's.
         gain: off / on: the time of an invoke without the rule over that with it, and the network.
@@ -99,7 +121,7 @@ class Rule:
     name: str
     stage: Stage
     function: str
-    operators: Sequence[Key | str]
+    operators: Sequence[Key | frozenset[Op]]
     target: Callable[[Target], bool]
     bound: str
     gain: str
@@ -109,11 +131,14 @@ class Rule:
         """Whether graphs for `target` are to have it."""
         return self.target(target) and self.name not in _off
 
-    def loaded(self) -> Callable[..., Any]:
-        """Its function."""
+    def may_be_in(self, present: frozenset[Op]) -> bool:
+        """Whether a graph of these operators has what the rule needs."""
+        return any(isinstance(each, frozenset) and each <= present for each in self.operators)
+
+    def loaded(self) -> Any:
+        """Its function, or its table of patterns."""
         module, _, name = self.function.partition(":")
-        function: Callable[..., Any] = vars(load(f"{__package__}.{module}"))[name]
-        return function
+        return vars(load(f"{__package__}.{module}"))[name]
 
 
 _off: set[str] = set()

@@ -17,7 +17,85 @@ _EXACT = "exact"
 _NODES, _SESSION = Stage.NODES, Stage.SESSION
 _QLINEAR = ("QLinearConv",)
 
+_OPERATORS, _GROUPS, _TREES = Stage.OPERATORS, Stage.GROUPS, Stage.TREES
+_ACTIVATIONS = (Op.TANH, Op.LOGISTIC, Op.RELU, Op.ADD)
+_CELLS = tuple(frozenset({Op.FULLY_CONNECTED, each}) for each in _ACTIVATIONS)
+_ATTENTION = (frozenset({Op.BATCH_MATMUL, Op.SOFTMAX}),)
+_CACHES = frozenset({Op.DYNAMIC_UPDATE_SLICE}), frozenset({Op.GATHER_ND, Op.REDUCE_ALL})
+_ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
+
 RULES: tuple[Rule, ...] = (
+    Rule(
+        "reordered weights",
+        *(_OPERATORS, "operators.reordered_weights:with_reordered_weights"),
+        *((frozenset({Op.TRANSPOSE, Op.FULLY_CONNECTED}),), blocks),
+        *("order of float sums", "1.00 conformer", _TESTS + "test_reordered_weights.py"),
+    ),
+    Rule(
+        "unread rows",
+        *(_OPERATORS, "operators.unread_rows:without_unread_rows"),
+        *((frozenset({Op.SLICE}), frozenset({Op.STRIDED_SLICE})), cpu),
+        *(_EXACT, "1.26 distilbert", _TESTS + "test_unread_rows.py"),
+    ),
+    Rule(
+        "paired cells",
+        *(_GROUPS, "operators.groups:paired"),
+        *((frozenset({Op.UNIDIRECTIONAL_SEQUENCE_LSTM}),), cpu),
+        *(_EXACT, "1.55 bidirectional LSTM of int8", _TESTS + "test_paired_cells.py"),
+    ),
+    Rule(
+        "pooled columns",
+        *(_GROUPS, "operators.groups:pooled"),
+        *((frozenset({Op.MAX_POOL_2D, Op.CONV_2D}),), cpu),
+        *(_EXACT, "1.16 rock_paper_scissors", _TESTS + "test_pooled_columns.py"),
+    ),
+    Rule(
+        "unrolled cells",
+        *(_GROUPS, "operators.groups:unrolled"),
+        *(_CELLS, any_target),
+        *("order of float sums", "5.9 unrolled GRU and LSTM", _TESTS + "test_unrolled_cells.py"),
+    ),
+    Rule(
+        "group norms",
+        *(_TREES, "operators.group_normalization:GROUP_NORMS", _ROOTS[:1], any_target),
+        *("1e-6", "1.0 stable diffusion", _TESTS + "test_group_normalization.py"),
+    ),
+    Rule(
+        "norms",
+        *(_TREES, "operators.normalization:NORMS", _ROOTS, any_target),
+        *("1e-6", "1.11 bert", _TESTS + "test_normalization.py"),
+    ),
+    Rule(
+        "sigmoid times its input",
+        *(_TREES, "operators.sigmoid:SIGMOIDS", (frozenset({Op.LOGISTIC}),), any_target),
+        *("1e-7", "1.80 EfficientNet-B0", _TESTS + "test_sigmoid.py"),
+    ),
+    Rule(
+        "attention over a cache",
+        *(_TREES, "operators.cached_attention:CACHED_ATTENTION", _ATTENTION, any_target),
+        *("1e-6", "2.48 tinyllama", _TESTS + "test_cached_attention.py"),
+    ),
+    Rule(
+        "attention",
+        *(_TREES, "operators.attention:ATTENTION", _ATTENTION, any_target),
+        *("1e-6", "1.08 distilbert", _TESTS + "test_attention.py"),
+    ),
+    Rule(
+        "rotations",
+        *(_TREES, "operators.rotation:ROTATIONS"),
+        *((frozenset({Op.CONCATENATION, Op.MUL, Op.SLICE}),), any_target),
+        *(_EXACT, "1.07 tinyllama", _TESTS + "test_rotation.py"),
+    ),
+    Rule(
+        "rows of a cache",
+        *(_TREES, "operators.cache_rows:CACHE_ROWS", _CACHES, any_target),
+        *(_EXACT, "caches of 4,096 steps", _TESTS + "test_cache_rows.py"),
+    ),
+    Rule(
+        "returns",
+        *(_GROUPS, "operators.groups:returned", (frozenset({Op.TRANSPOSE}),), any_target),
+        *(_EXACT, "1.28 segformer", _TESTS + "test_returns.py"),
+    ),
     Rule(
         "weights that meet the image",
         *(_REWRITE, "operators.reached_taps:within_image", _CONVOLUTIONS, any_target),

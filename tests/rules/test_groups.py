@@ -1,4 +1,4 @@
-"""The families of patterns: what a graph must have for one of them."""
+"""The rules that are tables of patterns: what a graph must have for one of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tflite_ort.opmap.rules.operators.groups import FAMILIES, Family
 from tflite_ort.opmap.rules.operators.matching import Node, Tree
+from tflite_ort.opmap.rules.rule import Rule, Stage
+from tflite_ort.opmap.rules.table import RULES
 from tflite_ort.schema import Op
 
 
@@ -20,9 +21,12 @@ def operators(tree: Tree) -> Iterator[Op]:
             yield from operators(part)
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: str(family.module))
-def test_a_graph_with_a_pattern_has_what_its_family_needs(family: Family) -> None:
-    assert family.patterns()
-    for pattern in family.patterns():
-        has = set(operators(pattern.root))
-        assert any(needed <= has for needed in family.needs), pattern.name
+TREES = [rule for rule in RULES if rule.stage is Stage.TREES]
+
+
+@pytest.mark.parametrize("rule", TREES, ids=lambda rule: str(rule.name))
+def test_a_graph_with_a_pattern_has_what_its_rule_needs(rule: Rule) -> None:
+    patterns = rule.loaded()
+    assert patterns
+    for pattern in patterns:
+        assert rule.may_be_in(frozenset(operators(pattern.root))), pattern.name

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from tflite_ort.opmap.cells.lstm_integer_pair import run_pair
-from tflite_ort.opmap.graph import Graph, Target
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.rules.operators.pattern import Emit, View
 from tflite_ort.schema import Op, Untranslatable
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, said_of_file
@@ -20,10 +20,8 @@ Paired = tuple[tuple[View, View], Emit]
 _NEAR = 8
 
 
-def pairs(operators: Sequence[View], target: Target) -> Iterator[Paired]:
+def pairs(operators: Sequence[View]) -> Iterator[Paired]:
     """The pairs among `operators`, which are in execution order."""
-    if not target.cpu_kernels:
-        return
     left: deque[int] = deque(maxlen=_NEAR)
     for place, op in enumerate(operators):
         if not _is_sequence(op):

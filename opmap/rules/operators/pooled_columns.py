@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from tflite_ort.opmap.graph import Graph, Target
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.convolution_operands import check_types
 from tflite_ort.opmap.idioms.windows import image_windows
 from tflite_ort.opmap.rules.lowerings.column_groups import pooled_lowerings
@@ -20,15 +20,11 @@ from tflite_ort.schema.values.sizes import is_known
 Pooled = tuple[tuple[View, View], Emit]
 
 
-def pooled(
-    operators: Sequence[View], results: Sequence[TensorView], target: Target
-) -> Iterator[Pooled]:
+def pooled(operators: Sequence[View], results: Sequence[TensorView]) -> Iterator[Pooled]:
     """The convolutions among `operators` that only a maximum reads, whose windows lie side by side.
 
     The nodes are those of both where the chosen lowering begins with ``pooled``.
     """
-    if not target.cpu_kernels:
-        return
     producers = Producers(operators, results)
     for pool in operators:
         if pool.op is not Op.MAX_POOL_2D or len(pool.present_inputs()) != 1:

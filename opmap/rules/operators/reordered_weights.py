@@ -6,7 +6,7 @@ frequency] before its rows become features. The products are the same, added in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from math import prod
 
@@ -18,8 +18,9 @@ from tflite_ort.opmap.registry import Translator, translator
 from tflite_ort.opmap.rules.operators.matching import Producers
 from tflite_ort.opmap.rules.operators.moves import MOVES, Move, is_plain, moves_before, taken
 from tflite_ort.opmap.rules.operators.pattern import View
+from tflite_ort.opmap.rules.rule import Cut
 from tflite_ort.records import replace
-from tflite_ort.schema import Op, TensorType
+from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.versioning.registry import Registry
 
 # With more weights the move is a small part of the product, and its copy a large one.
@@ -27,8 +28,8 @@ _MOST_WEIGHTS = 1 << 18
 
 
 def with_reordered_weights(
-    operators: Sequence[View], registry: Registry[Translator]
-) -> Sequence[View]:
+    operators: Sequence[View], results: Sequence[TensorView], registry: Registry[Translator]
+) -> tuple[Sequence[View], Mapping[int, Sequence[Cut]]]:
     """`operators`, in which FULLY_CONNECTED read tensors as they are before they are moved."""
     producers, fresh = Producers(operators, ()), count(_first_free(operators))
     changed = []
@@ -41,7 +42,7 @@ def with_reordered_weights(
             ):
                 op = _reordered(op, move, order, next(fresh))
         changed.append(op)
-    return changed
+    return changed, {}
 
 
 def _first_free(operators: Sequence[View]) -> int:

@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import count
 from math import prod
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.rows import has_rows, row_shape
 from tflite_ort.opmap.registry import Translator, translator
 from tflite_ort.opmap.rules.operators.needed_rows import Rows, View, has_rule, rows_cut, rows_needed
-from tflite_ort.records import field, record, replace
+from tflite_ort.records import record, replace
 from tflite_ort.schema import Op, OperatorView, ReshapeOptions, TensorType, TensorView
 from tflite_ort.versioning.registry import Registry
 
@@ -51,8 +52,7 @@ class Cut:
         g.write(self.result, g.op("Slice", value, *bounds), layout=layout, domain=domain)
 
 
-@record
-class Narrowed:
+class Narrowed(NamedTuple):
     """Operators that compute what is read.
 
     Args:
@@ -60,7 +60,7 @@ class Narrowed:
     """
 
     operators: Sequence[View]
-    cuts: Mapping[int, Sequence[Cut]] = field(default_factory=dict)
+    cuts: Mapping[int, Sequence[Cut]] = MappingProxyType({})
 
 
 def without_unread_rows(
