@@ -42,7 +42,8 @@ from tflite_ort.schema import (
     read_model,
 )
 from tflite_ort.schema.file.check import check
-from tflite_ort.signature_model import signature_model
+from tflite_ort.signature_model import signature_model, signature_of
+from tflite_ort.signature_state import SharedState, shared_state
 from tflite_ort.specialize.specialization import specialize
 from tflite_ort.suggestions import suggestion
 from tflite_ort.versioning.resolver import OpResolver
@@ -105,11 +106,13 @@ def export_onnx(
         ExportError: lists all operators without a translation; graph does not load; `check` fails.
     """
     form = _chosen_form(weights, hybrid, custom_ops, decode, batch, written)
-    source, origin = _source(model, budgets, external_roots, form)
     resolver, target = resolver or BuiltinOpResolver(), form.target(weights, hybrid)
+    check_resolver(resolver)
+    source, origin, shared = _source(model, budgets, external_roots, form, resolver)
+    shared = shared if stateful else None
     sizes = input_shapes or {}, batch
     with _enough_memory():
-        given, lowered = _told(_translated(source, sizes, resolver, target, custom_ops, stateful))
+        given, lowered = _told(_translated(source, sizes, resolver, target, custom_ops, shared))
         proto = form.write(lowered.model, source, origin, path := None if decode else output)
     if check:
         check_export(proto, path, given, hybrid=hybrid, resolver=resolver, form=form)
@@ -122,8 +125,8 @@ def made_for(target: Target, model: Source, resolver: OpResolver) -> onnx.ModelP
     Raises:
         BridgeError: as `export_onnx`.
     """
-    source, _ = _source(model, None, (), Form())
-    _, lowered, _ = _translated(source, ({}, None), resolver, target, None, True)
+    source, _, shared = _source(model, None, (), Form(), resolver)
+    _, lowered, _ = _translated(source, ({}, None), resolver, target, None, shared)
     return Form().write(lowered.model, source, None, None)
 
 
@@ -133,19 +136,19 @@ def _translated(
     resolver: OpResolver,
     target: Target,
     custom_ops: str | None,
-    stateful: bool,
+    shared: SharedState | None,
 ) -> tuple[Model, Lowered, str]:
     """The model of these shapes and of this batch, what it becomes, and why sizes that the file
     leaves open are fixed; empty where they are not."""
     domain, (shapes, batch) = custom_ops is not None, sizes
-    _check_tables(shapes, resolver)
+    _check_shapes(shapes)
     if domain:
         resolver = with_custom_nodes(resolver, untranslated(source, resolver))
     check_operators(source, resolver)
     given = shaped(source, shapes, batch, resolver)
 
     def lower(given: Shaped) -> Lowered:
-        return _lowered(given, resolver, target, domain=domain, stateful=stateful)
+        return _lowered(given, resolver, target, domain=domain, shared=shared)
 
     return given.model, *_opened(lower, given, shapes)
 
@@ -189,8 +192,10 @@ def _source(
     budgets: Budgets | None,
     external_roots: Sequence[str | os.PathLike[str]],
     form: Form,
-) -> tuple[Model, Source | None]:
-    """The model, of a signature if `form` names one, and what it was read from."""
+    resolver: OpResolver,
+) -> tuple[Model, Source | None, SharedState]:
+    """The model, of a signature if `form` names one, what it was read from, and the state that it
+    shares with other signatures."""
     origin = None
     _check_source(model)
     if isinstance(model, Model):
@@ -201,10 +206,15 @@ def _source(
         source = read_model(origin, external_roots=external_roots, budgets=budgets)
     if not source.subgraphs:
         raise ExportError("The model has no subgraph.")
+    if budgets is not None:
+        source = replace(source, budgets=budgets)
+    shared = shared_state(source, resolver)
     if form.signature is not None:
+        index = signature_of(source, form.signature).subgraph_index
         source = signature_model(source, form.signature)
+        shared = shared.moved({0: index, index: 0})
     form.check(source)
-    return source if budgets is None else replace(source, budgets=budgets), origin
+    return source, origin, shared
 
 
 def _chosen_form(
@@ -243,17 +253,16 @@ def _check_source(model: object) -> None:
         raise TypeError(f"model must be a path, the bytes of a file or a Model, got {kind}")
 
 
-def _check_tables(input_shapes: object, resolver: object) -> None:
+def _check_shapes(input_shapes: object) -> None:
     """
     Raises:
-        TypeError: one is something else than the table that is expected.
+        TypeError: it is no table.
     """
     if not isinstance(input_shapes, Mapping):
         raise TypeError(
             'input_shapes is a dictionary by input, such as {"image": ("batch", None, None, 3)}, '
             f"got {input_shapes!r}"
         )
-    check_resolver(resolver)
 
 
 def _lowered(
@@ -262,7 +271,7 @@ def _lowered(
     target: Target,
     *,
     domain: bool,
-    stateful: bool,
+    shared: SharedState | None,
 ) -> Lowered:
     """The primary subgraph as one graph; custom operators without a translation as nodes of the
     domain `tflite.custom`, if they are to be."""
@@ -271,7 +280,7 @@ def _lowered(
         graph = specialize(model, 0, given.shapes, bound.kernels, bound.preparers())
         values = first_values(graph, bound)
     name = given.model.subgraphs[0].name or "main"
-    lower = partial(lower_with_state, graph, values, target=target, name=name, stateful=stateful)
+    lower = partial(lower_with_state, graph, values, target=target, name=name, shared=shared)
     try:
         lowered = lower(resolver.translators)
     except Untranslatable as error:  # of an output

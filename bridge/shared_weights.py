@@ -17,11 +17,11 @@ from tflite_ort.export import export_onnx
 from tflite_ort.files import writing
 from tflite_ort.schema import Model
 from tflite_ort.signature_model import signature_of
+from tflite_ort.signature_state import NEXT
 
 # The name of the weights among those of signatures.
 WEIGHTS = "(weights)"
 # Behind the name of an output that is an input's next value.
-NEXT = "_next"
 _ALIGNMENT = 4096
 _PLACE, _OFFSET, _LENGTH = "location", "offset", "length"
 

@@ -31,7 +31,8 @@ _USES = frozenset(
     }
 )
 _SETS = frozenset({Op.ASSIGN_VARIABLE, Op.HASHTABLE_IMPORT})
-_DRAWS = frozenset({Op.RANDOM_UNIFORM, Op.RANDOM_STANDARD_NORMAL, Op.MULTINOMIAL})
+# These keep their place in a stream of random numbers.
+DRAWS = frozenset({Op.RANDOM_UNIFORM, Op.RANDOM_STANDARD_NORMAL, Op.MULTINOMIAL})
 
 
 def same_size(one: int, other: int) -> bool:
@@ -195,7 +196,7 @@ class Resources:
     def with_position(self, op: OperatorView[Any]) -> OperatorView[Any]:
         """`op` with, if it draws the random numbers of a seed, a variable as its last input: how
         far it has got, in blocks of the stream."""
-        if op.op not in _DRAWS or generators.random_seeds(op.options) is None:
+        if op.op not in DRAWS or generators.random_seeds(op.options) is None:
             return op
         like = TensorView(-1, f"{op.label}/position", TensorType.INT64, ())
         position = self.place((op.subgraph, op.label), like, is_set=True)
