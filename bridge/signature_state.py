@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import field
 
 from tflite_ort.custom.kernels import BoundResolver
-from tflite_ort.records import record, replace
+from tflite_ort.records import field, record, replace
 from tflite_ort.schema import BridgeError, ExportWarning, Model, Op, Specialized
 from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.specialize.resources import DRAWS, NAMES
