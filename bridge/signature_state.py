@@ -88,13 +88,15 @@ def _set(graphs: Iterable[Specialized]) -> Iterator[VariableKey]:
 
 
 def _starts(graphs: Iterable[Specialized]) -> Mapping[VariableKey, set[int]]:
-    """By variable, the subgraphs that run once and set it."""
+    """By variable, the subgraphs that run once and set it; a table that differs is refused."""
     found = defaultdict[VariableKey, set[int]](set)
     for graph in graphs:
         for op in graph.operators:
             if op.op is Op.CALL_ONCE:
-                for tensor in op.variables():
-                    found[graph.variables[tensor.index]].add(op.options.init_subgraph_index)
+                keys = (graph.variables[tensor.index] for tensor in op.variables())
+                for key in keys:
+                    if isinstance(key[1], str):
+                        found[key].add(op.options.init_subgraph_index)
     return found
 
 

@@ -195,6 +195,11 @@ def _states(proto: onnx.ModelProto, *, batched: bool) -> list[_State]:
             value = first.get(given)
             value = value[0] if batched and value is not None else value
             found.append(_State(given, made, value, file))
+        elif given in first:
+            raise ExportError(
+                f"another signature sets variable {given!r}, which a server keeps for one alone; "
+                "stateful=False (--stateless) starts each request from its first value"
+            )
         elif given is not None:
             raise ExportError(f"variable {given!r} is read, and nothing gives it a value")
     return found
