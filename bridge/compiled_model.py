@@ -28,6 +28,7 @@ from tflite_ort.compiled_signatures import (
     RUNTIME_ERRORS,
     CompiledModelError,
     CompiledSignature,
+    check_runs,
     check_size,
     named,
     numbered,
@@ -36,6 +37,7 @@ from tflite_ort.compiled_signatures import (
 )
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.providers.delegates import OpResolverType
+from tflite_ort.schema import VersionError
 from tflite_ort.tensor_buffer import TensorBuffer, plain_bytes
 
 Array = npt.NDArray[Any]
@@ -148,8 +150,7 @@ class CompiledModel(Closing):
                 experimental_op_resolver_type=kind,
             )
             made = cls(interpreter, environment, providers)
-            for key in made._keys[:1]:
-                made._ready(made._signatures[key])
+            check_runs(made._signatures.values(), made._ready)
         return made
 
     def close(self) -> None:
@@ -199,9 +200,11 @@ class CompiledModel(Closing):
     def is_fully_accelerated(self) -> bool:
         """Whether all operators run on the execution providers that were asked for."""
         with RUNTIME_ERRORS:
-            rows = [
-                row for each in self._signatures.values() for row in self._ready(each).placements()
-            ]
+            try:
+                ready = [self._ready(each) for each in self._signatures.values()]
+            except VersionError:  # of a signature that does not run
+                return False
+            rows = [row for each in ready for row in each.placements()]
         return all(
             row.runs_on == "constant"
             or (row.runs_on == "ort" and set(row.provider.split(", ")) <= set(self._accelerated))

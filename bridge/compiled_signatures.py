@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.records import record
-from tflite_ort.schema import BridgeError
+from tflite_ort.schema import BridgeError, VersionError
 
 Array = npt.NDArray[Any]
 
@@ -57,6 +57,27 @@ def signatures_of(interpreter: Interpreter) -> dict[str, CompiledSignature]:
         for side in (graph.inputs, graph.outputs)
     )
     return {_PLACEHOLDER: CompiledSignature(inputs, outputs, 0)}
+
+
+def check_runs(
+    signatures: Iterable[CompiledSignature], ready: Callable[[CompiledSignature], object]
+) -> None:
+    """Make the first signature ready that has no unknown operator.
+
+    Raises:
+        VersionError: all have.
+        BridgeError: as of `ready`.
+    """
+    refused: VersionError | None = None
+    for signature in signatures:
+        try:
+            ready(signature)
+        except VersionError as error:
+            refused = refused or error
+        else:
+            return
+    if refused is not None:
+        raise refused
 
 
 def _ordered(names: Mapping[str, int], order: Sequence[int]) -> Tensors:

@@ -139,7 +139,8 @@ class SubgraphExecutor:
                 self._use(stored)
                 return
             with seldom:
-                missing_operators.check_operators(self._opened.model, self._context.resolver)
+                model, resolver = self._opened.model, self._context.resolver
+                missing_operators.check_operators(model, resolver, self.subgraph)
                 self._use(self._new_plan())
 
     def _use(self, plan: Plan | StoredPlan) -> None:

@@ -13,12 +13,13 @@ from tflite_ort.schema import (
     Model,
     Op,
     OperatorCode,
+    SubGraph,
     UnknownOperator,
     UnresolvedOperator,
     UnsupportedVersion,
     VersionError,
 )
-from tflite_ort.schema.file.flow import INLINED
+from tflite_ort.schema.file.flow import INLINED, reached_subgraphs
 from tflite_ort.schema.values.operators import Key
 from tflite_ort.versioning.known import KNOWN, is_known, known_versions, span
 from tflite_ort.versioning.resolver import OpResolver, operator_key
@@ -115,8 +116,14 @@ class MissingOperator:
         return "this library has no translator or kernel yet"
 
 
-def missing_operators(model: Model, resolver: OpResolver) -> list[MissingOperator]:
-    """The operator codes of `model` that `resolver` has nothing for, used or not."""
+def missing_operators(
+    model: Model, resolver: OpResolver, subgraph: int | None = None
+) -> list[MissingOperator]:
+    """The operator codes of `model` that `resolver` has nothing for, used or not.
+
+    Args:
+        subgraph: leave out what others use, and neither it nor what it calls.
+    """
     missing = [
         (index, code, key)
         for index, code in enumerate(model.operator_codes)
@@ -124,8 +131,30 @@ def missing_operators(model: Model, resolver: OpResolver) -> list[MissingOperato
     ]
     if not missing:
         return []
-    uses = Counter(op.opcode_index for graph in model.subgraphs for op in graph.operators)
-    return [_missing(code, key, uses[index], resolver) for index, code, key in missing]
+    everywhere = uses = _uses(model.subgraphs)
+    if subgraph is not None:
+        uses = _uses([model.subgraphs[index] for index in reached_subgraphs(model, subgraph)])
+    return [
+        _missing(code, key, uses[index], resolver)
+        for index, code, key in missing
+        if uses[index] or not everywhere[index]
+    ]
+
+
+def _uses(subgraphs: Sequence[SubGraph]) -> Counter[int]:
+    return Counter(op.opcode_index for graph in subgraphs for op in graph.operators)
+
+
+def lacking_signatures(model: Model, resolver: OpResolver) -> dict[str, list[MissingOperator]]:
+    """By key of a signature, the operators that it needs and `resolver` has nothing for; without
+    the signatures that need none."""
+    found = {
+        each.signature_key: missing_operators(model, resolver, each.subgraph_index)
+        for each in model.signature_defs
+    }
+    return {
+        key: used for key, rows in found.items() if (used := [row for row in rows if row.count])
+    }
 
 
 def _is_inlined(code: OperatorCode, key: Key) -> bool:
@@ -145,26 +174,28 @@ def _similar(name: str, resolver: OpResolver) -> str:
 
 
 def check_versions(model: Model, resolver: OpResolver) -> None:
-    """Raise one error that lists every operator that neither TFLite nor `resolver` has.
+    """Raise one error that lists every operator that neither TFLite nor `resolver` has, of the
+    primary subgraph and what it calls.
 
-    As in TFLite, an entry of the model's operator codes counts even if no operator uses it.
+    As in TFLite, an entry of the model's operator codes counts even if no operator uses it. Those
+    that other subgraphs use count when such a subgraph is allocated.
 
     Raises:
         UnsupportedVersion: of known operators, some in a version that is not known.
         UnknownOperator: some of the operators are not known in any version.
     """
-    _refuse([item for item in missing_operators(model, resolver) if not item.loads])
+    _refuse([item for item in missing_operators(model, resolver, 0) if not item.loads])
 
 
-def check_operators(model: Model, resolver: OpResolver) -> None:
-    """Raise one error that lists every operator for which `resolver` has nothing; as in TFLite, a
-    custom one counts only if it is used.
+def check_operators(model: Model, resolver: OpResolver, subgraph: int = 0) -> None:
+    """Raise one error that lists every operator of a subgraph, and of what it calls, for which
+    `resolver` has nothing; as in TFLite, a custom one counts only if it is used.
 
     Raises:
         UnresolvedOperator: TFLite would load the model, and nothing here runs it.
         UnsupportedVersion, UnknownOperator: as `check_versions`.
     """
-    missing = missing_operators(model, resolver)
+    missing = missing_operators(model, resolver, subgraph)
     _refuse([item for item in missing if item.count or item.op is not Op.CUSTOM])
 
 

@@ -34,6 +34,7 @@ from tflite_ort.command.arguments import (
     resolver_of,
 )
 from tflite_ort.command.outputs import STDOUT, file_at
+from tflite_ort.command.signatures import write_signatures
 from tflite_ort.command.terminal import (
     complain,
     new_console,
@@ -54,7 +55,6 @@ from tflite_ort.opmap.graph.opsets import IR_VERSIONS, OPSET
 from tflite_ort.providers.exported_state import first_state
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import read_model
-from tflite_ort.signature_exports import signature_files
 from tflite_ort.signature_model import signature_model
 from tflite_ort.verification.report import OFF
 
@@ -218,10 +218,11 @@ def export(
         _export_bundle(model, _folder(model, out), check, options, as_json=as_json)
     elif all_signatures:
         read = read_model(model, external_roots=external_root or (), budgets=budgets(budget))
-        folder = _folder(model, out)
-        for key, path in signature_files(read, folder).items():
-            folder.mkdir(parents=True, exist_ok=True)
+
+        def write(key: str, path: Path) -> None:
             _export(model, str(path), options, {**form, "signature": key}, check, as_json=as_json)
+
+        write_signatures(read, _folder(model, out), write)
     else:
         beside = _beside(model, ".onnx")
         target = str(beside) if out is None else file_at(out, beside.name)

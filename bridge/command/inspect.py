@@ -30,7 +30,9 @@ from tflite_ort.command.inspected import Inspected
 from tflite_ort.command.placements import placed, unplaced
 from tflite_ort.command.terminal import complain, say, say_json
 from tflite_ort.metadata import Metadata, model_metadata
+from tflite_ort.missing_operators import lacking_signatures
 from tflite_ort.opening import holds_bundle, model_source
+from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     BridgeError,
     Budgets,
@@ -122,7 +124,9 @@ def _inspected(
             file, how["providers"], how["resolver"], limits, roots, entry
         )
     size = path.stat().st_size if name is None else memoryview(_bytes(source)).nbytes
-    return Inspected(path, size, model, described, rows or unplaced(model), problem, choice)
+    lacking = lacking_signatures(model, how["resolver"] or BuiltinOpResolver())
+    rows = rows or unplaced(model)
+    return Inspected(path, size, model, described, rows, problem, choice, lacking)
 
 
 def _bytes(source: Any) -> Any:
