@@ -199,7 +199,8 @@ def _refusals(model: Model, resolver: OpResolver) -> dict[tuple[Op, str, int], s
             if place in [(row.op, row.name, row.version) for row in rows]
         ]
         others = len(keys) < len(model.signature_defs)
-        where = f"; only signature {', '.join(map(repr, keys))} needs it" if keys and others else ""
+        names = ", ".join(map(repr, keys))
+        where = f"; needed by the signatures {names} alone" if keys and others else ""
         refusals[place] = f"{item}{where}"
     return refusals
 
