@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tflite_ort.batching import regrouping
     from tflite_ort.cache import folder as cache_folder
     from tflite_ort.cache.plans import PlanCache, StoredEntry
+    from tflite_ort.custom.kernels import BoundResolver
+    from tflite_ort.intermediate import NextPlan
     from tflite_ort.plan import build, failures, observers, partition, placements, profiling
     from tflite_ort.plan.build import Plan
     from tflite_ort.plan.context import PlanContext
@@ -84,6 +86,8 @@ class SubgraphExecutor:
         plan: None before it is allocated.
         carries: some of what is kept does not come into being in place: it is to be copied after
             each run.
+        asked: the intermediate results that plans keep, since somebody has read them.
+        following: the plan that the next invoke makes the present one, see `intermediate`.
     """
 
     def __init__(self, subgraph: int, opened: OpenedModel, shared: Shared) -> None:
@@ -101,6 +105,8 @@ class SubgraphExecutor:
         self._warned = False
         self.plan: Plan | StoredPlan | None = None
         self.carries = False
+        self.asked: frozenset[int] = frozenset()
+        self.following: NextPlan | None = None
 
     def has_shape(self, index: int, shape: tuple[Any, ...]) -> bool:
         """Whether a tensor has a buffer of this shape."""
@@ -134,17 +140,18 @@ class SubgraphExecutor:
             VersionError: operators that nothing here runs.
         """
         if self.plan is None:
-            stored = self._stored_plan()
+            stored = None if self.asked else self._stored_plan()
             if stored is not None:
-                self._use(stored)
+                self.use(stored)
                 return
             with seldom:
                 model, resolver = self._opened.model, self._context.resolver
                 missing_operators.check_operators(model, resolver, self.subgraph)
-                self._use(self._new_plan())
+                self.use(self._new_plan())
 
-    def _use(self, plan: Plan | StoredPlan) -> None:
-        self.plan, self._unusable = plan, plan.unusable
+    def use(self, plan: Plan | StoredPlan) -> None:
+        """Run `plan` from now on."""
+        self.plan, self._unusable, self.following = plan, plan.unusable, None
         self._last_shapes |= {index: array.shape for index, array in self._arrays.items()}
         self._arrays, self._variables = plan.arrays, plan.memory.variables
         kept = plan.memory.kept.items()
@@ -238,9 +245,14 @@ class SubgraphExecutor:
         self._warn_of_regrouping(specialized)
         self._begin()
         self._specialized = specialized
-        graph, cache = self._wanted(), self._shared.cache
-        if cache is not None:
-            return self._recorded(graph, cache)
+        cache = self._shared.cache
+        if cache is not None and not self.asked:
+            return self._recorded(self._wanted(), cache)
+        return self.made_plan()
+
+    def made_plan(self) -> Plan:
+        """A plan for the shapes for which the subgraph is ready, which is not stored."""
+        graph = self._wanted()
         return observers.observed(build.make_plan(graph, self._limited(graph)), self._context)
 
     def _warn_of_regrouping(self, graph: Specialized) -> None:
@@ -252,8 +264,23 @@ class SubgraphExecutor:
 
     def _wanted(self) -> Specialized:
         """The subgraph with all that is to be there after an invoke."""
+        keep_all = self._context.keep_all
+        return (
+            _with_results(self.graph, self.asked, keep_all)
+            if keep_all or self.asked
+            else self.graph
+        )
+
+    @property
+    def graph(self) -> Specialized:
+        """The subgraph, which has been made ready."""
         assert self._graph is not None
-        return _with_all_results(self._graph) if self._context.keep_all else self._graph
+        return self._graph
+
+    @property
+    def resolver(self) -> BoundResolver:
+        """Where its operators are looked up."""
+        return self._context.resolver
 
     @property
     def _graph(self) -> Specialized | None:
@@ -347,7 +374,8 @@ class SubgraphExecutor:
             return profile.times()
 
 
-def _with_all_results(graph: Specialized) -> Specialized:
-    """`graph` with everything that its operators make as outputs, its own outputs first."""
-    made = [out.index for op in graph.operators for out in op.outputs]
+def _with_results(graph: Specialized, asked: Set[int], keep_all: bool) -> Specialized:
+    """`graph` with more of what its operators make as outputs, its own outputs first."""
+    results = (out.index for op in graph.operators for out in op.outputs)
+    made = [index for index in results if keep_all or index in asked]
     return replace(graph, outputs=tuple(dict.fromkeys((*graph.outputs, *made))))

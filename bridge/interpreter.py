@@ -274,11 +274,14 @@ class Interpreter(ToolMethods, Closing):
         self._subgraph(0).set(tensor_index, value)
 
     def get_tensor(self, tensor_index: SupportsIndex, subgraph_index: int = 0) -> Any:
-        """A copy of an input, output or constant; a numpy scalar if it has no dimensions.
+        """A copy of a tensor; a numpy scalar if it has no dimensions.
+
+        The first time that an intermediate result is read, it is computed once more, and from the
+        next invoke on it is kept as an output is; see docs/interpreter.md.
 
         Raises:
-            TensorError: `allocate_tensors` was not called, the tensor is not kept (an
-                intermediate result) or does not exist.
+            TensorError: `allocate_tensors` was not called, or there is no such tensor, or no value
+                of it: before an invoke, or after the inputs or the state it depends on were set.
         """
         return self._subgraph(subgraph_index).get(tensor_index)
 
@@ -290,7 +293,7 @@ class Interpreter(ToolMethods, Closing):
         """
 
         def view() -> Any:
-            array = self._subgraph(0).buffer(tensor_index)
+            array = self._subgraph(0).view(tensor_index)
             return self._views.of(array) if array.ndim else array[()]
 
         return view
