@@ -1,8 +1,8 @@
 """Intermediate results that somebody reads after an invoke.
 
 A plan keeps inputs and outputs alone. When another tensor is asked for, a plan that keeps it too is
-made. It runs once beside the plan that is there, on the same inputs, and takes its place at the next
-invoke. So reading them costs nobody anything who does not, and later reads are those of outputs.
+made. It runs once beside the plan that is there, on the same inputs, and takes its place at the
+next invoke. So who reads none pays nothing, and later reads are as those of outputs.
 """
 
 from __future__ import annotations
