@@ -109,10 +109,14 @@ def _take_inputs(executor: SubgraphExecutor, plan: Plan) -> None:
 def _run(executor: SubgraphExecutor, plan: Plan, state: State) -> None:
     """Run `plan` on the inputs as they are; the state stays as it is."""
     _take_inputs(executor, plan)
+    variables = plan.memory.variables.values()
+    before = [(each, value.copy()) for each in variables if (value := each.value) is not None]
     try:
         plan.run()
     finally:
         state.settle(failed=True)
+        for variable, value in before:
+            variable.assign(value)
 
 
 # What cannot be computed again -------------------------------------------------------------------
