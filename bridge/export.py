@@ -107,12 +107,10 @@ def export_onnx(
     """
     form = _chosen_form(weights, hybrid, custom_ops, decode, batch, written)
     resolver, target = resolver or BuiltinOpResolver(), form.target(weights, hybrid)
-    check_resolver(resolver)
     source, origin, shared = _source(model, budgets, external_roots, form, resolver)
-    shared = shared if stateful else None
-    sizes = input_shapes or {}, batch
+    sizes, state = (input_shapes or {}, batch), shared if stateful else None
     with _enough_memory():
-        given, lowered = _told(_translated(source, sizes, resolver, target, custom_ops, shared))
+        given, lowered = _told(_translated(source, sizes, resolver, target, custom_ops, state))
         proto = form.write(lowered.model, source, origin, path := None if decode else output)
     if check:
         check_export(proto, path, given, hybrid=hybrid, resolver=resolver, form=form)
@@ -198,6 +196,7 @@ def _source(
     shares with other signatures."""
     origin = None
     _check_source(model)
+    check_resolver(resolver)
     if isinstance(model, Model):
         source = model
         check(source)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from tflite_ort.collecting import seldom
-from tflite_ort.plan.build import Plan
+from tflite_ort.executor import NextPlan, SubgraphExecutor
 from tflite_ort.records import replace
 from tflite_ort.schema import Op, OperatorView, Specialized, TensorError
 from tflite_ort.schema.arithmetic.generators import random_seeds
@@ -22,26 +22,13 @@ from tflite_ort.specialize.resources import DRAWS
 from tflite_ort.versioning.resolver import operator_key
 
 if TYPE_CHECKING:
-    from tflite_ort.executor import SubgraphExecutor
+    from tflite_ort.plan.build import Plan
     from tflite_ort.state import State
 
 Array = npt.NDArray[Any]
 
 # Who asks for more tensors than these probably reads all, one after the other.
 _FEW = 2
-
-
-class NextPlan:
-    """The plan of the next invoke, which keeps what was asked for.
-
-    Attributes:
-        has_run: it has the values of the last invoke.
-    """
-
-    __slots__ = ("has_run", "plan")
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan, self.has_run = plan, False
 
 
 def intermediate(
@@ -78,13 +65,10 @@ def intermediate(
 def _keep(executor: SubgraphExecutor, index: int, made: set[int]) -> NextPlan:
     """Let the plans of a subgraph keep a tensor from the next invoke on."""
     before = executor.asked
-    executor.asked = before | {index} if len(before) < _FEW else frozenset(made)
-    try:
-        with seldom:
-            following = NextPlan(executor.made_plan())
-    except BaseException:
-        executor.asked = before
-        raise
+    asked = before | {index} if len(before) < _FEW else frozenset(made)
+    with seldom:
+        following = NextPlan(executor.made_plan(asked))
+    executor.asked = asked
     # Not the executor itself, which has the plan: what is dropped is to be freed at once.
     change = partial(_change, weakref.proxy(executor), following.plan)
     assert executor.plan is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from typing import cast
 
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.records import field, record, replace
@@ -25,27 +26,29 @@ class SharedState:
 
     Args:
         names: by variable, what it is called.
-        set: those that some signature sets: they are no constants of any other.
+        written: those that some signature sets: they are no constants of any other.
         unsure: what some signature sets is not known: any variable may be among it.
     """
 
     names: Mapping[VariableKey, str] = field(default_factory=dict)
-    set: frozenset[VariableKey] = frozenset()
+    written: frozenset[VariableKey] = frozenset()
     unsure: bool = False
 
     def is_set(self, key: VariableKey) -> bool:
         """Whether a signature may set the variable."""
-        return self.unsure or key in self.set
+        return self.unsure or key in self.written
 
     def moved(self, place: Mapping[int, int]) -> SharedState:
         """The same of a model whose subgraphs have other numbers."""
 
         def new(key: VariableKey) -> VariableKey:
-            owner, name = key
-            return (place.get(owner, owner), name) if isinstance(owner, int) else key
+            owner = key[0]
+            if not isinstance(owner, int):
+                return key
+            return cast("VariableKey", (place.get(owner, owner), key[1]))
 
         names = {new(key): name for key, name in self.names.items()}
-        return replace(self, names=names, set=frozenset(map(new, self.set)))
+        return replace(self, names=names, written=frozenset(map(new, self.written)))
 
 
 def shared_state(model: Model, resolver: OpResolver) -> SharedState:

@@ -17,7 +17,15 @@ from tests.one_op import Node, T, assert_close
 from tests.ops.test_state import X, add, assign, floats, handle, mul, once, read
 from tests.oracle import litert_interpreter
 from tests.subgraph_models import HANDLE, Sub, model_of
-from tflite_ort import ExportWarning, Interpreter, export_onnx, export_signatures, first_state
+from tflite_ort import (
+    ExportError,
+    ExportWarning,
+    Interpreter,
+    export_onnx,
+    export_signatures,
+    first_state,
+)
+from tflite_ort.prediction.triton import write_repository
 from tflite_ort.schema import (
     IfOptions,
     LessOptions,
@@ -199,3 +207,19 @@ def test_starts_that_differ_are_told() -> None:
     with pytest.warns(ExportWarning, match="start 'v' in different ways"):
         exported = export_onnx(content, signature="infer")
     assert pairs_of(exported) == [["v", None]]
+
+
+def test_a_signature_that_cannot_be_read_may_set_any_variable(tmp_path: Path) -> None:
+    three = T((3,))
+    broken = signature("broken", [add("x", "y", "s"), assign("h", "s")], ["x", "y"], ["s"], y=three)
+    with pytest.warns(ExportWarning, match=r"not written:\n  'broken': .*ADD"):
+        files = export_signatures(model_of(INFER, broken, START), tmp_path)
+    assert pairs_of(onnx.load(files["infer"])) == [["v", None]]
+
+
+def test_a_server_keeps_no_state_that_another_signature_sets(tmp_path: Path) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(model_of(INFER, TRAIN, START))
+    with pytest.raises(ExportError, match=r"another signature sets variable 'v'.*--stateless"):
+        write_repository(path, tmp_path / "served")
+    write_repository(path, tmp_path / "served", arguments={"stateful": False})
