@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tflite_ort.cache import folder as cache_folder
     from tflite_ort.cache.plans import PlanCache, StoredEntry
     from tflite_ort.custom.kernels import BoundResolver
-    from tflite_ort.intermediate import NextPlan
     from tflite_ort.plan import build, failures, observers, partition, placements, profiling
     from tflite_ort.plan.build import Plan
     from tflite_ort.plan.context import PlanContext
@@ -72,6 +71,19 @@ class Shared(Surroundings):
     context: Callable[[], PlanContext]
     cache: PlanCache | None = None
     choice: str = ""
+
+
+class NextPlan:
+    """The plan of the next invoke, which keeps what was asked for.
+
+    Attributes:
+        has_run: it has the values of the last invoke.
+    """
+
+    __slots__ = ("has_run", "plan")
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.has_run = plan, False
 
 
 class SubgraphExecutor:
@@ -248,11 +260,15 @@ class SubgraphExecutor:
         cache = self._shared.cache
         if cache is not None and not self.asked:
             return self._recorded(self._wanted(), cache)
-        return self.made_plan()
+        return self.made_plan(self.asked)
 
-    def made_plan(self) -> Plan:
-        """A plan for the shapes for which the subgraph is ready, which is not stored."""
-        graph = self._wanted()
+    def made_plan(self, asked: Set[int]) -> Plan:
+        """A plan for the shapes for which the subgraph is ready, which is not stored.
+
+        Args:
+            asked: the intermediate results that it keeps.
+        """
+        graph = self._wanted(asked)
         return observers.observed(build.make_plan(graph, self._limited(graph)), self._context)
 
     def _warn_of_regrouping(self, graph: Specialized) -> None:
@@ -262,14 +278,10 @@ class SubgraphExecutor:
             specialize = partial(self._specialize, resized=self._shapes)
             self._warned = regrouping.warn_of_regrouping(model, graph, self._shapes, specialize)
 
-    def _wanted(self) -> Specialized:
+    def _wanted(self, asked: Set[int] = frozenset()) -> Specialized:
         """The subgraph with all that is to be there after an invoke."""
         keep_all = self._context.keep_all
-        return (
-            _with_results(self.graph, self.asked, keep_all)
-            if keep_all or self.asked
-            else self.graph
-        )
+        return _with_results(self.graph, asked, keep_all) if keep_all or asked else self.graph
 
     @property
     def graph(self) -> Specialized:
