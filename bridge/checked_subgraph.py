@@ -56,7 +56,7 @@ class CheckedSubgraph:
         self._plain: set[int] = set()
         self._constants: dict[int, Array] = {}  # plain ones of the file
         self._told: dict[int, tuple[Shape, TensorType, dict[str, Any]]] = {}
-        self._computed = -1  # `State.changes` after an invoke; negative once inputs are set
+        self._computed = False  # since its inputs were set
 
     @property
     def declared(self) -> DeclaredSubgraph:
@@ -134,7 +134,7 @@ class CheckedSubgraph:
         if self.executor.plan is not None:
             return
         self._plain.clear()
-        self._computed = -1
+        self._computed = False
         try:
             self.executor.allocate()
         except (BudgetExceeded, InsufficientMemory):
@@ -177,7 +177,7 @@ class CheckedSubgraph:
         finally:
             if state.journal or state.begun:
                 state.settle(failed=failed)
-        self._computed = state.changes
+        self._computed, state.last = True, self._index
 
     def placements(self) -> tuple[Placement, ...]:
         """Where each operator runs.
@@ -192,7 +192,7 @@ class CheckedSubgraph:
 
     def set(self, index: SupportsIndex, value: npt.ArrayLike) -> None:
         """Copy `value` into an input, a variable, or another tensor that is kept."""
-        self._computed = -1
+        self._computed = False
         kept = self.plain_array(index)
         if kept is not None and type(value) is np.ndarray and _is_like(value, kept):
             kept[...] = value
@@ -266,7 +266,7 @@ class CheckedSubgraph:
         """As `buffer`, for one who may write into an input."""
         array = self.buffer(index)
         if index in self.declared.inputs:
-            self._computed = -1
+            self._computed = False
         return array
 
     def plain_array(self, index: SupportsIndex) -> Array | None:

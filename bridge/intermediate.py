@@ -32,12 +32,12 @@ _FEW = 2
 
 
 def intermediate(
-    executor: SubgraphExecutor, index: int, state: State, changes: int
+    executor: SubgraphExecutor, index: int, state: State, computed: bool
 ) -> Array | None:
     """The value of an intermediate result at the last invoke; None of what no operator makes.
 
     Args:
-        changes: `State.changes` after the last invoke; negative where the inputs were set since.
+        computed: the inputs are those of the last invoke.
 
     Raises:
         TensorError: what it was computed from is not there any more. The next invoke keeps it.
@@ -51,7 +51,7 @@ def intermediate(
     if following is None or index not in executor.asked:
         following = _keep(executor, index, made)
     if not following.has_run:
-        if refused := _refused(executor, graph, index, state, changes):
+        if refused := _refused(executor, graph, index, state, computed):
             name = graph.tensors[index].name
             raise TensorError(
                 f"Tensor data is null: {name!r} ({index}) is an intermediate result, and {refused}"
@@ -107,16 +107,16 @@ def _run(executor: SubgraphExecutor, plan: Plan, state: State) -> None:
 
 
 def _refused(
-    executor: SubgraphExecutor, graph: Specialized, index: int, state: State, changes: int
+    executor: SubgraphExecutor, graph: Specialized, index: int, state: State, computed: bool
 ) -> str:
     """Why a run now does not give the value of the last invoke; empty where it does."""
-    if changes < 0:
+    if not computed:
         return "the inputs were set, or there was no invoke, since the tensors were allocated"
     assert executor.plan is not None
     if executor.plan.memory.kept:
         return "a signature keeps some of its inputs, which change at each call"
     sets = any(op.variables() for op in graph.operators if op.op is not Op.CALL_ONCE)
-    if (sets or changes != state.changes) and _reads_state(graph, index):
+    if (sets or state.last != executor.subgraph) and _reads_state(graph, index):
         return "the state that it depends on has changed since"
     resolver = executor.resolver
     codes = {(operator_key(code), code.version) for code in resolver.model.operator_codes}

@@ -275,7 +275,7 @@ class State:
         journal: what the present invoke has changed so far.
         kept: what callers of signatures leave inside.
         begun: the subgraphs that run once and have run in the present invoke.
-        changes: how often an invoke, or a reset, has changed something.
+        last: the subgraph that has run last; None after a reset.
     """
 
     def __init__(self) -> None:
@@ -284,7 +284,7 @@ class State:
         self.journal: Journal = {}
         self.kept = KeptTensors()
         self.begun: set[int] = set()
-        self.changes = 0
+        self.last: int | None = None
 
     def initialize(self, subgraph: int) -> None:
         """Note that `subgraph` has run."""
@@ -293,8 +293,6 @@ class State:
 
     def settle(self, *, failed: bool) -> None:
         """An invoke has ended; what it changed is taken back if it has failed."""
-        if not failed and (self.journal or self.begun):
-            self.changes += 1
         if self.journal:
             for variable, before in self.journal.items():
                 variable.settle(before if failed else None)
@@ -317,7 +315,7 @@ class State:
     def reset(self, subgraph: int | None = None) -> None:
         """Give variable tensors their first value again: of one subgraph, whose random numbers
         start anew too, or of all. Resources keep theirs, as in TFLite."""
-        self.changes += 1
+        self.last = None
         for key, variable in self.variables.items():
             if subgraph == key[0] or (subgraph is None and isinstance(key[1], int)):
                 variable.reset()

@@ -169,11 +169,16 @@ def test_variables_that_only_start_are_as_they_were() -> None:
     interpreter = ready(model_of(infer, FIRST, put))
     invoked(interpreter, [floats(3, 3)])
     np.testing.assert_array_equal(interpreter.get_tensor(3), floats(3, 6))
-    other = ready(model_of(infer, FIRST, put))
-    invoked(other, [floats(3, 3)])
-    other.get_signature_runner("put")(x=floats(7, 7))
-    with pytest.raises(TensorError, match="state that it depends on has changed"):
-        other.get_tensor(3)
+    summing = [once(1), *nodes[:1], read("h", "r"), add("r", "x", "s"), assign("h", "s")]
+    train = Sub({name: own[name] for name in "hxrs"}, summing, ["x"], ["s"], "train")
+    for change in (put, train):  # in numpy, and in one session
+        other = ready(model_of(infer, FIRST, change))
+        runner = other.get_signature_runner(change.signature)
+        for _ in range(2):
+            invoked(other, [floats(3, 3)])
+            runner(x=floats(7, 7))
+        with pytest.raises(TensorError, match="state that it depends on has changed"):
+            other.get_tensor(3)
 
 
 def test_what_may_differ_is_not_computed_again() -> None:
