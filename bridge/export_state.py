@@ -93,12 +93,20 @@ def lower_with_state(
         is_set = shared is not None and (tensor.index in after or shared.is_set(key))
         if has_value and not is_set:
             onnx.inputs.remove(value)
-        else:
-            before[tensor.index] = value.name
+            continue
+        before[tensor.index] = value.name
+        if tensor.index not in after and value.shape and value.shape[0] == 1:
+            _open_rows(value, given)
     if before or after:
         pairs = [[before.get(index), after.get(index)] for index in {**before, **after}]
         lowered.model.metadata_props[PAIRS] = json.dumps(pairs)
     return lowered
+
+
+def _open_rows(value: ir.Value, given: Sequence[TensorView]) -> None:
+    """Let a variable that other signatures set have a row for each sample of an open batch."""
+    if not all(is_known(*tensor.shape) for tensor in given):
+        value.shape = (f"{value.name}_rows", *(value.shape or ())[1:])
 
 
 def _left(graph: Specialized) -> list[OperatorView[Any]]:

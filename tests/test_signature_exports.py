@@ -223,3 +223,18 @@ def test_a_server_keeps_no_state_that_another_signature_sets(tmp_path: Path) -> 
     with pytest.raises(ExportError, match=r"another signature sets variable 'v'.*--stateless"):
         write_repository(path, tmp_path / "served")
     write_repository(path, tmp_path / "served", arguments={"stateful": False})
+
+
+@pytest.mark.parametrize("batch", [2, "N"])
+def test_state_of_a_batch_goes_from_file_to_file(batch: int | str, tmp_path: Path) -> None:
+    content, calls = CASES["trained"]
+    files = Files(content, tmp_path, batch=batch)
+    samples = [Interpreter(model_content=content) for _ in range(2)]
+    for key, feeds in calls:
+        rows = [{name: value * scale for name, value in feeds.items()} for scale in (1, 3)]
+        wanted = [
+            interpreter.get_signature_runner(key)(**row)["s"]
+            for interpreter, row in zip(samples, rows, strict=True)
+        ]
+        found = files(key, {name: np.stack([row[name] for row in rows]) for name in feeds})
+        np.testing.assert_array_equal(found["s"], np.stack(wanted))
