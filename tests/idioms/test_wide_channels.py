@@ -25,6 +25,7 @@ from tflite_ort.schema import (
     TensorType,
     read_model,
 )
+from tflite_ort.schema.builder import SubgraphBuilder
 from tflite_ort.specialize.specialization import specialize
 
 _affine = QuantizationParameters.affine
@@ -65,26 +66,19 @@ def block(
     shape = (1, 14, 15, channels)
     main.tensor("a", shape, _INT8, _affine(0.02, -9)).tensor("b", shape, _INT8, _affine(0.02, 4))
     main.tensor("c", (1, 14, 15, 8), _INT8, _affine(0.1, 0))
-    if padded_first:
-        main.constant("border", np.int32([(0, 0), (1, 1), (1, 1), (0, 0)]))
-        main.tensor("q", (1, 16, 17, 8), _INT8, _affine(0.02, 3))
-        main.operator(Op.PAD, ["x", "border"], ["q"])
-    size = 3 if padded_first else 1
+    image, size = (pad(main, "x", (1, 16, 17, 8), 3), 3) if padded_first else ("x", 1)
     main.operator(
         Op.CONV_2D,
-        ["q" if padded_first else "x", *constants("a", (channels, size, size, 8), 0)],
+        [image, *constants("a", (channels, size, size, 8), 0)],
         ["a"],
         Conv2DOptions(padding=Padding.VALID, **one),
         version=3,
     )
-    if padded:
-        main.constant("edges", np.int32([(0, 0), (1, 1), (1, 1), (0, 0)]))
-        main.tensor("p", (1, 16, 17, channels), _INT8, _affine(0.02, -9))
-        main.operator(Op.PAD, ["a", "edges"], ["p"])
+    source = pad(main, "a", (1, 16, 17, channels), -9) if padded else "a"
     padding = Padding.VALID if padded else Padding.SAME
     main.operator(
         Op.DEPTHWISE_CONV_2D,
-        ["p" if padded else "a", *constants("b", (1, 3, 3, channels), 3)],
+        [source, *constants("b", (1, 3, 3, channels), 3)],
         ["b"],
         DepthwiseConv2DOptions(padding=padding, depth_multiplier=1, **one),
         version=3,
@@ -98,6 +92,14 @@ def block(
     )
     main.inputs("x").outputs(*outputs)
     return builder.write()
+
+
+def pad(main: SubgraphBuilder, source: str, shape: tuple[int, ...], zero_point: int) -> str:
+    """The name of what a PAD by one row and column makes of `source`, of this shape."""
+    main.constant(f"{source}/edges", np.int32([(0, 0), (1, 1), (1, 1), (0, 0)]))
+    main.tensor(f"{source}/padded", shape, _INT8, _affine(0.02, zero_point))
+    main.operator(Op.PAD, [source, f"{source}/edges"], [f"{source}/padded"])
+    return f"{source}/padded"
 
 
 def results(model: bytes, target: Target, image: npt.NDArray[np.int8]) -> list[npt.NDArray[Any]]:
