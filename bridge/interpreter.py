@@ -29,6 +29,7 @@ from tflite_ort.providers.delegates import (
     ProviderChoices,
     chosen_delegates,
 )
+from tflite_ort.providers.traits import FULL_PRECISION
 from tflite_ort.schema import StateError, TensorError
 from tflite_ort.tool_methods import ToolMethods
 
@@ -71,6 +72,8 @@ class Interpreter(ToolMethods, Closing):
             numpy; an empty list runs all of them there. A `Delegate` may stand in the list too.
             ``"auto"`` is the device on which this model runs fastest, found by trying, see
             docs/delegates.md.
+        precision: how providers compute floats: ``"full"`` is float32; ``"bf16"`` and ``"fp16"``
+            are faster on some and less exact. Options of a provider that say another come first.
         hybrid: how float activations are multiplied by integer weights. ``"float"`` dequantises
             the weights, which is more accurate than TFLite. ``"dynamic"`` rounds the activations
             to 8 bits at each invoke, as TFLite's reference kernels do; ``"xnnpack"`` rounds as
@@ -102,7 +105,7 @@ class Interpreter(ToolMethods, Closing):
         ModelError: the file is not a valid TFLite model, or cannot be opened.
         BudgetExceeded: it asks for more than a limit of `budgets`, here or in later calls.
         VersionError: operators or versions that TFLite does not have; lists all of them.
-        DelegateError: the installed onnxruntime has no such provider.
+        DelegateError: the installed onnxruntime has no such provider, or it has not this precision.
         Unbatchable: an operator cannot run over a batch of samples.
         ValueError: neither or both of `model_path` and `model_content` are given; `cache` or `tune`
             is an empty text.
@@ -146,6 +149,7 @@ class Interpreter(ToolMethods, Closing):
         model: str | None = None,
         cache: CacheChoice | None = None,
         tune: TuneChoice = False,
+        precision: str = FULL_PRECISION,
     ) -> None:
         # As given, for `copy` and for pickling.
         self._arguments = dict(locals())
@@ -157,9 +161,9 @@ class Interpreter(ToolMethods, Closing):
         choice = None
         if providers == AUTO:
             choice = device_choice.device_choice(self._arguments)
-            providers = choice.delegates()
+            providers, precision = choice.delegates(precision), FULL_PRECISION
         self._delegates = chosen_delegates(
-            experimental_op_resolver_type, experimental_delegates or (), providers
+            experimental_op_resolver_type, experimental_delegates or (), providers, precision
         )
         why = "" if choice is None else choice.why
         self._loaded = LoadedModel(self._arguments, self._delegates, why)

@@ -15,6 +15,8 @@ from tflite_ort.command.arguments import (
     ExternalRoots,
     Hybrid,
     HybridOption,
+    Precision,
+    PrecisionOption,
     ProviderOptions,
     Providers,
     ResolverName,
@@ -99,6 +101,7 @@ def bench(
     seed: Seed = 0,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
+    precision: PrecisionOption = Precision.FULL,
     resolver: ResolverName = None,
     hybrid: HybridOption = Hybrid.AUTO,
     external_root: ExternalRoots = None,
@@ -119,6 +122,7 @@ def bench(
     settings = Settings(
         *(rounds, min_time, seed, litert, check, memory, providers, resolver, hybrid.value, roots),
         tuple(budget or ()),
+        precision.value,
     )
     results, kinds, failed = list[Result](), dict[str, ModelKind](), False
     profiles = dict[str, Sequence[OperatorTime]]()

@@ -26,6 +26,8 @@ from tflite_ort.command.arguments import (
     HybridOption,
     Mean,
     ModelFile,
+    Precision,
+    PrecisionOption,
     ProviderOptions,
     Providers,
     Rate,
@@ -139,6 +141,7 @@ def predict(
     overwrite: Overwrite = False,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
+    precision: PrecisionOption = Precision.FULL,
     resolver: ResolverName = None,
     hybrid: HybridOption = Hybrid.FLOAT,
     external_root: ExternalRoots = None,
@@ -150,6 +153,7 @@ def predict(
         refuse_unused(context, "needs --engine ray", "address", "gpus")
     arguments = {
         "providers": choices_of(provider, provider_option),
+        "precision": precision.value,
         "resolver": resolver_of(resolver),
         "hybrid": hybrid.value,
         "external_roots": external_root or (),
@@ -160,6 +164,7 @@ def predict(
     worker = Worker(setup)
     refuse_unused_preparation(context, preparation, worker.inputs)
     given = {"inputs": inputs, "rows": rows, "provider": [provider, provider_option]}
+    given |= {"precision": precision.value}
     given |= {"mean": mean, "std": std, "rate": rate, "hybrid": hybrid.value, "budget": budget}
     given |= {
         "resolver": resolver,

@@ -20,6 +20,8 @@ from tflite_ort.command.arguments import (
     HybridOption,
     Mean,
     ModelOrBundle,
+    Precision,
+    PrecisionOption,
     ProviderOptions,
     Providers,
     Rate,
@@ -51,6 +53,8 @@ from tflite_ort.optional import late
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.tensors import described_inputs
+from tflite_ort.providers.delegates import AUTO
+from tflite_ort.providers.traits import FULL_PRECISION
 from tflite_ort.schema import ExportError, Model, write_model
 from tflite_ort.verification.extraction import extract as extracted
 from tflite_ort.verification.extraction import one_operator
@@ -181,6 +185,7 @@ def verify(
     hybrid: HybridOption = Hybrid.AUTO,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
+    precision: PrecisionOption = Precision.FULL,
     resolver: ResolverName = None,
     profile: Profiled = None,
     external_root: ExternalRoots = None,
@@ -190,7 +195,11 @@ def verify(
     _refuse_unused(context, with_onnx=onnx is not None, with_inputs=bool(inputs))
     _check_written(model, json_file, html, extract)
     found = resolver_of(resolver)
-    settings = Settings(choices_of(provider, provider_option), threads, hybrid.value, found)
+    settings = Settings(
+        choices_of(provider, provider_option),
+        *(threads, hybrid.value, found),
+        precision=precision.value,
+    )
     limits: dict[str, Any] = {"external_roots": external_root or (), "budgets": budgets(budget)}
     how = Preparation(normalization=normalization_of(mean, std), rate=rate)
     given = _Files(inputs or (), seed, how, found, context, json_file == "-")
@@ -240,8 +249,12 @@ def _check_written(
 def _on_device(settings: Settings, model: Path, limits: dict[str, Any]) -> Settings:
     """`settings` with the device for the model, if they leave it to be chosen."""
     chosen = {"num_threads": settings.threads, "hybrid": settings.hybrid}
+    chosen["precision"] = settings.precision
     of = {"model_path": model, "resolver": settings.resolver, **chosen, **limits}
-    return replace(settings, providers=device_choice.resolved(settings.providers, of))
+    if settings.providers != AUTO:
+        return settings
+    found = device_choice.resolved(AUTO, of)
+    return replace(settings, providers=found, precision=FULL_PRECISION)
 
 
 def _write_files(report: Report, json_file: str | None, html: Path | None) -> None:
