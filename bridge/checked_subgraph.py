@@ -40,6 +40,9 @@ class CheckedSubgraph:
 
     Args:
         compress_zero_points: see `tensor_details`.
+
+    Attributes:
+        calls: those of the interpreter, which the calls of this class are parts of.
     """
 
     def __init__(
@@ -47,7 +50,7 @@ class CheckedSubgraph:
     ) -> None:
         self.executor = SubgraphExecutor(index, opened, shared)
         self._opened, self._index, self._state = opened, index, shared.state
-        self._choice = shared.choice
+        self._choice, self.calls = shared.choice, shared.state.calls
         self._compress_zero_points = compress_zero_points
         self._plain: set[int] = set()
         self._constants: dict[int, Array] = {}  # plain ones of the file

@@ -369,7 +369,7 @@ class CompiledModel(Closing):
                     own[...] = plain_bytes(each.array).view(own.dtype).reshape(own.shape)
             for index, each in outputs:
                 self._own(signature, index, each)
-            subgraph.invoke()
+            subgraph.calls.alone(subgraph.invoke)
             for index, each in outputs:
                 made = subgraph.buffer(index)
                 if not same_memory(made, each.array):
@@ -400,7 +400,8 @@ class CompiledModel(Closing):
 
     def _ready(self, signature: CompiledSignature) -> CheckedSubgraph:
         subgraph = self._interpreter._subgraph(signature.subgraph)
-        subgraph.allocate()
+        if subgraph.executor.plan is None:
+            subgraph.calls.alone(subgraph.allocate)
         return subgraph
 
     def _details(self, signature: CompiledSignature, *, outputs: bool) -> dict[str, dict[str, Any]]:

@@ -275,6 +275,7 @@ class SubgraphExecutor:
         """Give the variable tensors of all subgraphs their first value again, and inputs that the
         file calls variables."""
         self._shared.state.reset()
+        self._shared.state.kept.reset()
         declared = self._opened.declared(self.subgraph)
         for index in declared.inputs:
             if declared.tensors[index].is_variable and self._graph is not None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.kept import KeptTensors
+from tflite_ort.overlaps import Calls
 from tflite_ort.records import record
 from tflite_ort.schema import TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
@@ -275,6 +276,7 @@ class State:
         journal: what the present invoke has changed so far.
         kept: what callers of signatures leave inside.
         begun: the subgraphs that run once and have run in the present invoke.
+        calls: which calls of the interpreter have not ended.
     """
 
     def __init__(self) -> None:
@@ -283,6 +285,7 @@ class State:
         self.journal: Journal = {}
         self.kept = KeptTensors()
         self.begun: set[int] = set()
+        self.calls = Calls()
 
     def initialize(self, subgraph: int) -> None:
         """Note that `subgraph` has run."""
