@@ -34,6 +34,7 @@ from tflite_ort.compiled_signatures import (
     same_memory,
     signatures_of,
 )
+from tflite_ort.forks import renew_in_children
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.providers.delegates import OpResolverType
 from tflite_ort.tensor_buffer import TensorBuffer, plain_bytes
@@ -93,6 +94,11 @@ class CompiledModel(Closing):
         self._lent: dict[tuple[int, int], weakref.ref[TensorBuffer]] = {}
         self._lock = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """In the child of a fork nothing runs: what was begun is the parent's."""
+        self._lock, self._thread = threading.Lock(), None
 
     @classmethod
     def from_file(

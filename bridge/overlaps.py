@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from tflite_ort.forks import renew_in_children
 from tflite_ort.schema import StateError
 
 _Arguments = ParamSpec("_Arguments")
@@ -25,11 +26,17 @@ class Calls:
         copying: those that may overlap each other.
     """
 
-    __slots__ = ("copying", "running")
+    __slots__ = ("__weakref__", "copying", "running")
 
     def __init__(self) -> None:
         self.running: list[None] = []
         self.copying: list[None] = []
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """In the child of a fork the calls of other threads do not go on."""
+        self.running.clear()
+        self.copying.clear()
 
     def alone(
         self,

@@ -33,8 +33,8 @@ LAYERS = {
     "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}),
     "bridge": (
         {
-            *("closing", "collecting", "files", "kept", "live_views", "optional", "records"),
-            *("signature", "state", "suggestions", "warned"),
+            *("closing", "collecting", "files", "forks", "kept", "live_views", "optional"),
+            *("overlaps", "records", "signature", "state", "suggestions", "warned"),
         },
         {"providers"},
         {"tuning"},
@@ -57,6 +57,7 @@ LAYERS = {
 # Library -> the only files, or folders, that name it.
 ONLY_IN = {
     "onnxruntime": {
+        "bridge/providers/compatible.py",
         "bridge/providers/native_libraries.py",
         "bridge/providers/onnx_file.py",
         "bridge/providers/plain_session.py",

@@ -180,7 +180,7 @@ def test_a_call_that_fails_leaves_the_interpreter_usable(error: type[BaseExcepti
     interpreter = opened(ONE, Registration(kernel=kernel))
     interpreter.allocate_tensors()
     interpreter.set_tensor(source(interpreter), X)
-    with pytest.raises(BaseException):  # noqa: B017, PT011
+    with pytest.raises(BaseException):  # noqa: B017
         interpreter.invoke()
     interpreter.invoke()
     np.testing.assert_array_equal(interpreter.get_tensor(target(interpreter)), X * 2)
