@@ -106,7 +106,8 @@ class Interpreter(OwnMethods, Closing):
             is an empty text.
 
     Several interpreters may run at a time, each in its own thread; use one interpreter in one
-    thread at a time: a call while another runs raises a StateError. Pickling and `copy` open the model anew, without tensor values.
+    thread at a time: a call while another runs raises a StateError. Pickling and `copy` open the
+    model anew, without tensor values.
 
     Examples:
         >>> from tflite_ort.command.demo import digits_model
