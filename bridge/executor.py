@@ -127,6 +127,16 @@ class SubgraphExecutor:
         """By tensor, the shapes that were asked for in place of the file's."""
         return self._shapes
 
+    @property
+    def _changed_shapes(self) -> Mapping[int, Shape]:
+        """As `resized`, of those that are not as the file has them."""
+        tensors = self._opened.declared(self.subgraph).tensors
+        return {
+            index: shape
+            for index, shape in self._shapes.items()
+            if tuple(tensors[index].shape) != shape or not tensors[index].has_rank
+        }
+
     def keep(self, names: Mapping[str, tuple[int, int]]) -> None:
         """Let inputs have the values of outputs at the next invoke, see `KeptTensors.add`;
         `allocate` has to follow."""
@@ -142,7 +152,7 @@ class SubgraphExecutor:
             VersionError: operators that nothing here runs.
         """
         if self.plan is None:
-            known = self._known.take(self._shapes)
+            known = self._known.take(self._changed_shapes)
             if known is not None:
                 self._take(known)
                 return
@@ -172,7 +182,7 @@ class SubgraphExecutor:
             resolver = lambda: self._context.resolver  # noqa: E731
             known = KnownSize.of(self.plan, self._specialized, self._lasting, resolver)
         if known is not None:
-            self._known.keep(self._shapes, known)
+            self._known.keep(self._changed_shapes, known)
 
     def _take(self, known: KnownSize) -> None:
         """Use a plan that was made for the present shapes before, as a new one."""

@@ -88,12 +88,14 @@ class KnownSizes:
     def keep(self, shapes: Shapes, known: KnownSize) -> None:
         """Keep a plan whose shapes are about to change."""
         self._known[_key(shapes)] = known
-        while len(self._known) > PLANS_KEPT or self._taken() > BYTES_KEPT:
-            del self._known[next(iter(self._known))]
 
     def take(self, shapes: Shapes) -> KnownSize | None:
-        """The plan for these shapes, which is the caller's from now on."""
-        return self._known.pop(_key(shapes), None)
+        """The plan for these shapes, which is the caller's from now on. The limits hold for the
+        others."""
+        found = self._known.pop(_key(shapes), None)
+        while len(self._known) > PLANS_KEPT or self._taken() > BYTES_KEPT:
+            del self._known[next(iter(self._known))]
+        return found
 
     def clear(self) -> None:
         """Forget all: they are made of something that has changed."""
