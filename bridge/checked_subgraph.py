@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +119,12 @@ class CheckedSubgraph:
     def kept(self) -> Mapping[str, Array]:
         """By name, the arrays of what is kept; those of all subgraphs."""
         return self._state.kept.arrays
+
+    def ready(self) -> Self:
+        """Itself, allocated by a call of its own unless it is allocated."""
+        if self.executor.plan is None:
+            self.calls.alone(self.allocate)
+        return self
 
     def allocate(self) -> None:
         """Make the subgraph ready for its present input shapes; does nothing when it is.

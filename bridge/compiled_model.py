@@ -410,10 +410,7 @@ class CompiledModel(Closing):
             return TensorBuffer(np.zeros(details["shape"], details["dtype"]))
 
     def _ready(self, signature: CompiledSignature) -> CheckedSubgraph:
-        subgraph = self._interpreter._subgraph(signature.subgraph)
-        if subgraph.executor.plan is None:
-            subgraph.calls.alone(subgraph.allocate)
-        return subgraph
+        return self._interpreter._subgraph(signature.subgraph).ready()
 
     def _details(self, signature: CompiledSignature, *, outputs: bool) -> dict[str, dict[str, Any]]:
         with RUNTIME_ERRORS:

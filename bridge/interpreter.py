@@ -184,9 +184,7 @@ class Interpreter(OwnMethods, Closing):
             StateError: an array of `tensor` is still held.
         """
         self._ensure_safe()
-        subgraph = self._subgraph(0)
-        if subgraph.executor.plan is None:
-            self._calls.alone(subgraph.allocate)
+        self._subgraph(0).ready()
 
     def invoke(self) -> None:
         """Run the model once.

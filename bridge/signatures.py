@@ -150,10 +150,7 @@ class SignatureRunner:
         return self._ready().executor.load_times(self._read_seconds)
 
     def _ready(self) -> CheckedSubgraph:
-        subgraph = self._subgraph()
-        if subgraph.executor.plan is None:
-            subgraph.calls.alone(subgraph.allocate)
-        return subgraph
+        return self._subgraph().ready()
 
     def _details(self, tensors: dict[str, int]) -> dict[str, dict[str, Any]]:
         subgraph = self._subgraph()

@@ -57,12 +57,12 @@ LAYERS = {
 # Library -> the only files, or folders, that name it.
 ONLY_IN = {
     "onnxruntime": {
-        "bridge/providers/compatible.py",
         "bridge/providers/native_libraries.py",
         "bridge/providers/onnx_file.py",
         "bridge/providers/plain_session.py",
         "bridge/providers/selection.py",
         "bridge/providers/session.py",
+        "bridge/providers/session_compatibility.py",
         "bridge/providers/settings.py",
         "bridge/providers/threads.py",
     },

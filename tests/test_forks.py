@@ -132,7 +132,7 @@ np.testing.assert_array_equal(answer(interpreter), right)  # the parent goes on
 interpreter.close()
 """
 CASES = [
-    *("drop", "close", "resize", "resize_and_back", "invoke", "anew", "run_async", "predict"),
+    *("drop", "close", "resize_and_back", "invoke", "run_async", "predict"),
     *("exit_alone", "child_of_child"),
 ]
 

@@ -116,17 +116,15 @@ def bench(
     _refuse_unused(context, len(counts), profile=profile, litert=litert)
     _check_written(json_file, html)
     resolver_of(resolver)
-    budgets(budget)
     providers = choices_of(provider, provider_option)
     roots = tuple(map(str, external_root or ()))
+    limits: dict[str, Any] = {"external_roots": roots, "budgets": budgets(budget)}
     settings = Settings(
         *(rounds, min_time, seed, litert, check, memory, providers, resolver, hybrid.value, roots),
-        tuple(budget or ()),
-        precision.value,
+        *(tuple(budget or ()), precision.value),
     )
     results, kinds, failed = list[Result](), dict[str, ModelKind](), False
     profiles = dict[str, Sequence[OperatorTime]]()
-    limits: dict[str, Any] = {"external_roots": roots, "budgets": budgets(budget)}
     files = _files(models, suite)
     for number, model in enumerate(files):
         activity.tell(f"bench {model.name}", number, len(files))

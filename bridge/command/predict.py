@@ -164,20 +164,16 @@ def predict(
     worker = Worker(setup)
     refuse_unused_preparation(context, preparation, worker.inputs)
     given = {"inputs": inputs, "rows": rows, "provider": [provider, provider_option]}
-    given |= {"precision": precision.value}
     given |= {"mean": mean, "std": std, "rate": rate, "hybrid": hybrid.value, "budget": budget}
-    given |= {
-        "resolver": resolver,
-        "external roots": list(map(str, external_root or ())),
-    }
-    description = {**given, **_description(model, setup, worker)}
+    given |= {"resolver": resolver, "external roots": list(map(str, external_root or ()))}
+    given |= {"precision": precision.value, **_description(model, setup, worker)}
     units = units_of(inputs, rows=rows, names=_read_names(worker, setup), out=out)
     units = _with_columns(context, list(units)) if column else units
     with locked(out):
         job = opened_job(
             out,
             writer_for(out, worker.columns),
-            description,
+            given,
             _noted(units, dict(_notes(worker, preparation)), here=engine is not Engine.RAY),
             overwrite=overwrite,
             save_seconds=save_every,

@@ -194,12 +194,8 @@ def verify(
     """Run a model in several runtimes and say which operator is off; exit code 4 if one is."""
     _refuse_unused(context, with_onnx=onnx is not None, with_inputs=bool(inputs))
     _check_written(model, json_file, html, extract)
-    found = resolver_of(resolver)
-    settings = Settings(
-        choices_of(provider, provider_option),
-        *(threads, hybrid.value, found),
-        precision=precision.value,
-    )
+    found, providers = resolver_of(resolver), choices_of(provider, provider_option)
+    settings = Settings(providers, threads, hybrid.value, found, precision=precision.value)
     limits: dict[str, Any] = {"external_roots": external_root or (), "budgets": budgets(budget)}
     how = Preparation(normalization=normalization_of(mean, std), rate=rate)
     given = _Files(inputs or (), seed, how, found, context, json_file == "-")
@@ -217,10 +213,9 @@ def verify(
             progress=activity.tell,
             **limits,
         )
-    _write_files(report, json_file, html)
     if overlay is not None:
         _write_overlay(report, overlay, _exported(source, hybrid.value, found))
-    print(report.to_json(), end="") if json_file == "-" else _print(report)
+    _write(report, json_file, html)
     if extract is not None:
         _extract(source, report, extract)
     raise typer.Exit(report.exit_code if report.complete else INTERRUPTED)
@@ -257,11 +252,12 @@ def _on_device(settings: Settings, model: Path, limits: dict[str, Any]) -> Setti
     return replace(settings, providers=found, precision=FULL_PRECISION)
 
 
-def _write_files(report: Report, json_file: str | None, html: Path | None) -> None:
+def _write(report: Report, json_file: str | None, html: Path | None) -> None:
     if json_file is not None and json_file != "-":
         write_text(json_file, report.to_json())
     if html is not None:
         write_text(html, to_html(report))
+    print(report.to_json(), end="") if json_file == "-" else _print(report)
 
 
 def _write_overlay(report: Report, folder: Path, exported: ModelProto | None) -> None:

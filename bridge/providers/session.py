@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     import pathlib
 
     from tflite_ort.providers import (
-        compatible,
         left_sessions,
         messages,
         native_libraries,
         node_times,
         optimizers,
+        session_compatibility,
     )
 else:
-    compatible = late("tflite_ort.providers.compatible")
     left_sessions = late("tflite_ort.providers.left_sessions")
     messages = late("tflite_ort.providers.messages")
     native_libraries = late("tflite_ort.providers.native_libraries")
     node_times = late("tflite_ort.providers.node_times")
     optimizers = late("tflite_ort.providers.optimizers")
+    session_compatibility = late("tflite_ort.providers.session_compatibility")
 
 Array = npt.NDArray[Any]
 
@@ -249,7 +249,7 @@ class Session:
     ) -> Any:
         """ONNX Runtime's session; one that cannot be saved is made without that."""
         if isinstance(graph, StoredGraph) and graph.kind == COMPILED:
-            compatible.check_compatible(graph.path, provider)
+            session_compatibility.check_compatible(graph.path, provider, ORT_ERRORS)
         alone = save is None and not self.weights
         options = settings.shared_options() if alone and self._plain else settings.options()
         saved = None

@@ -7,12 +7,14 @@ from onnxruntime.capi import onnxruntime_pybind11_state as _ort
 
 from tflite_ort.providers import messages
 from tflite_ort.providers.provider import Provider
-from tflite_ort.providers.session import ORT_ERRORS
 from tflite_ort.schema import DelegateError
 
 
-def check_compatible(path: str, provider: Provider) -> None:
+def check_compatible(path: str, provider: Provider, errors: tuple[type[Exception], ...]) -> None:
     """Refuse what a provider has compiled for another version of itself or other hardware.
+
+    Args:
+        errors: what ONNX Runtime raises.
 
     Raises:
         DelegateError: it cannot run here, or not as fast as what is compiled anew.
@@ -25,7 +27,7 @@ def check_compatible(path: str, provider: Provider) -> None:
         if not compiled_for:
             return
         fits = _ort.get_model_compatibility_for_ep_devices(devices, compiled_for)
-    except ORT_ERRORS as error:
+    except errors as error:
         raise messages.failure(f"could not read {path}", error) from error
     usable = _ort.OrtCompiledModelCompatibility
     if fits not in (usable.EP_SUPPORTED_OPTIMAL, usable.EP_NOT_APPLICABLE):
