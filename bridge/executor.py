@@ -369,6 +369,8 @@ class SubgraphExecutor:
     def load_times(self, read: float) -> LoadTimes:
         """Of the last allocation; `read` is what reading the file took."""
         assert self.plan is not None
+        if self._taken is not None:
+            return placements.LoadTimes(read, 0.0, 0.0)
         translate, session = self.plan.seconds
         return placements.LoadTimes(read, self._specialize_seconds + translate, session)
 

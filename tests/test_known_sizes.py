@@ -88,6 +88,7 @@ def test_a_change_back_makes_no_session(made: list[Any]) -> None:
         got = invoked(interpreter, [images(rows)])[0]
         np.testing.assert_array_equal(got, right.setdefault(rows, got))
     assert len(made) == 3
+    assert interpreter.load_times.translate == interpreter.load_times.session == 0
     assert len({row.partition for row in interpreter.delegation()}) == 1
 
 

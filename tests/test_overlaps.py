@@ -206,9 +206,9 @@ def test_compiled_models_wait_for_each_other_and_refuse_the_interpreter_under_th
     model = CompiledModel(interpreter)
     inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
     inputs[0].write(X)
-    with running(gate, lambda: model.run_by_index(0, inputs, outputs)):
-        with pytest.raises(StateError, match=IN_USE):
-            interpreter.invoke()
+    run = running(gate, lambda: model.run_by_index(0, inputs, outputs))
+    with run, pytest.raises(StateError, match=IN_USE):
+        interpreter.invoke()
     with ThreadPoolExecutor(4) as pool:
         for each in [pool.submit(model.run_by_index, 0, inputs, outputs) for _ in range(20)]:
             each.result()

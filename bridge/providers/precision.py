@@ -122,6 +122,6 @@ def _merged(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, An
 def _says(given: str | None, wanted: Any) -> bool:
     """Whether the value of an option is the one that is wanted, or says it among others."""
     if given is None or not isinstance(wanted, Mapping):
-        return given == wanted
+        return bool(given == wanted)
     document = _document(given)
-    return document is not None and bool(_merged(wanted, document) == _merged(document, wanted))
+    return document is not None and _merged(wanted, document) == _merged(document, wanted)
