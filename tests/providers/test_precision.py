@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from tests.delegated import allocated
 from tests.generation.models import bundle
 from tests.models import model_path
+from tests.one_op import ours
 from tests.providers.samples import CUDA, OPENVINO
 from tests.test_partition import chain
 from tflite_ort import (
@@ -30,6 +31,7 @@ from tflite_ort.command.cli import app
 from tflite_ort.providers import native_libraries, precision, settings
 from tflite_ort.providers.delegates import OpResolverType, chosen_delegates
 from tflite_ort.providers.precision import OWN_OPTIONS, PRECISIONS, options_in, precision_of
+from tflite_ort.providers.processor import processor
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.traits import CPU, TRAITS, ProviderTraits
 from tflite_ort.schema.file.budgets import DEFAULT
@@ -241,3 +243,22 @@ def test_language_models_and_tasks_take_it() -> None:
     base = tasks.BaseOptions(model_asset_path=detector, precision="bf16")
     with pytest.raises(MissingDelegate, match=refused):
         vision.ObjectDetector.create_from_options(vision.ObjectDetectorOptions(base))
+
+
+@pytest.mark.openvino
+def test_openvino_computes_in_what_was_asked_for() -> None:
+    """In bfloat16 only on a processor that multiplies it."""
+    content = Path(model_path("pypi-mediapipe__hand_landmark_lite.tflite")).read_bytes()
+    seed = 0
+    print(f"seed {seed}")
+    image = np.random.default_rng(seed).uniform(0, 1, (1, 224, 224, 3)).astype(np.float32)
+    right, _ = ours(content, [image])
+
+    def distance(asked: str) -> float:
+        got, _ = ours(content, [image], providers=[OPENVINO, CPU], precision=asked)
+        pairs = zip(got, right, strict=True)
+        return max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs)
+
+    assert distance("full") <= 1e-5
+    assert distance("fp16") > 1e-5
+    assert "bf16" not in " ".join(processor()) or distance("bf16") > 1e-3
