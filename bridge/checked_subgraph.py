@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,9 @@ class CheckedSubgraph:
 
     Args:
         compress_zero_points: see `tensor_details`.
+
+    Attributes:
+        calls: those of the interpreter, which the calls of this class are parts of.
     """
 
     def __init__(
@@ -51,7 +54,7 @@ class CheckedSubgraph:
     ) -> None:
         self.executor = SubgraphExecutor(index, opened, shared)
         self._opened, self._index, self._state = opened, index, shared.state
-        self._choice = shared.choice
+        self._choice, self.calls = shared.choice, shared.state.calls
         self._compress_zero_points = compress_zero_points
         self._plain: set[int] = set()
         self._constants: dict[int, Array] = {}  # plain ones of the file
@@ -121,6 +124,12 @@ class CheckedSubgraph:
     def kept(self) -> Mapping[str, Array]:
         """By name, the arrays of what is kept; those of all subgraphs."""
         return self._state.kept.arrays
+
+    def ready(self) -> Self:
+        """Itself, allocated by a call of its own unless it is allocated."""
+        if self.executor.plan is None:
+            self.calls.alone(self.allocate)
+        return self
 
     def allocate(self) -> None:
         """Make the subgraph ready for its present input shapes; does nothing when it is.

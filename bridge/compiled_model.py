@@ -35,6 +35,7 @@ from tflite_ort.compiled_signatures import (
     same_memory,
     signatures_of,
 )
+from tflite_ort.forks import renew_in_children
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.providers.delegates import OpResolverType
 from tflite_ort.schema import VersionError
@@ -93,6 +94,11 @@ class CompiledModel(Closing):
         self._signatures = signatures_of(interpreter)
         self._keys = list(self._signatures)
         self._lent: dict[tuple[int, int], weakref.ref[TensorBuffer]] = {}
+        self.renew()
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """At first, and in the child of a fork, nothing runs."""
         self._lock = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None
 
@@ -268,7 +274,8 @@ class CompiledModel(Closing):
         with self._lock, RUNTIME_ERRORS:
             index = numbered(signature.inputs, input_index)
             self._interpreter._subgraph(signature.subgraph).resize(index, list(dims), strict)
-            self._lent = {k: v for k, v in self._lent.items() if k[0] != signature.subgraph}
+            for place in [each for each in self._lent if each[0] == signature.subgraph]:
+                self._take_back(place)
 
     def resize_input_tensor_by_name(
         self, signature_key: str, input_name: str, dims: Sequence[int], strict: bool = True
@@ -372,7 +379,7 @@ class CompiledModel(Closing):
                     own[...] = plain_bytes(each.array).view(own.dtype).reshape(own.shape)
             for index, each in outputs:
                 self._own(signature, index, each)
-            subgraph.invoke()
+            subgraph.calls.alone(subgraph.invoke)
             for index, each in outputs:
                 made = subgraph.buffer(index)
                 if not same_memory(made, each.array):
@@ -382,11 +389,15 @@ class CompiledModel(Closing):
     def _own(self, signature: CompiledSignature, index: int, used: TensorBuffer) -> Array | None:
         """The model's own memory of a tensor, which a buffer that is lent and not used leaves."""
         lent = self._lent.get((signature.subgraph, index))
-        buffer = None if lent is None else lent()
-        if buffer is not None and buffer is not used and buffer._array is not None:
-            buffer._array = buffer._array.copy()
-            del self._lent[signature.subgraph, index]
+        if lent is not None and lent() is not used:
+            self._take_back((signature.subgraph, index))
         return self._interpreter._subgraph(signature.subgraph).executor.array(index)
+
+    def _take_back(self, place: tuple[int, int]) -> None:
+        """Give the buffer of a tensor that is lent memory of its own."""
+        buffer = self._lent.pop(place)()
+        if buffer is not None and buffer._array is not None:
+            buffer._array = buffer._array.copy()
 
     def _buffer(self, signature: CompiledSignature, index: int) -> TensorBuffer:
         """The model's own memory, or other memory where that is lent already or not known yet."""
@@ -402,9 +413,7 @@ class CompiledModel(Closing):
             return TensorBuffer(np.zeros(details["shape"], details["dtype"]))
 
     def _ready(self, signature: CompiledSignature) -> CheckedSubgraph:
-        subgraph = self._interpreter._subgraph(signature.subgraph)
-        subgraph.allocate()
-        return subgraph
+        return self._interpreter._subgraph(signature.subgraph).ready()
 
     def _details(self, signature: CompiledSignature, *, outputs: bool) -> dict[str, dict[str, Any]]:
         with RUNTIME_ERRORS:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from tflite_ort.collecting import seldom
+from tflite_ort.known_sizes import KnownSize, KnownSizes
 from tflite_ort.opened_model import OpenedModel
 from tflite_ort.optional import late
 from tflite_ort.plan.stored import StoredPlan, stored_plan
@@ -66,11 +67,13 @@ class Shared(Surroundings):
         context: of plans that are made here; made when the first one is.
         cache: the plans that are stored; None for none.
         choice: why these providers, where they were found by trying.
+        size: bytes of the model.
     """
 
     context: Callable[[], PlanContext]
     cache: PlanCache | None = None
     choice: str = ""
+    size: int = 0
 
 
 class NextPlan:
@@ -110,6 +113,9 @@ class SubgraphExecutor:
         self._made_for: dict[int, Shape] | None = None
         self._specialized: Specialized | None = None
         self._arrays: dict[int, Array] = {}
+        self._lasting: frozenset[int] = frozenset()
+        self._known = KnownSizes(shared.size)
+        self._taken: KnownSize | None = None
         self._last_shapes: dict[int, Shape] = {}
         self._variables: Mapping[int, Variable] = {}
         self._unusable: Mapping[str, str] = {}
@@ -128,6 +134,7 @@ class SubgraphExecutor:
         """Give a tensor another shape; `allocate` has to follow unless it has it already."""
         if self.has_shape(index, shape):
             return
+        self._remember()
         self._shapes[index] = shape
         self._resized.add(index)
         self._arrays = {key: array for key, array in self._arrays.items() if key != index}
@@ -138,10 +145,21 @@ class SubgraphExecutor:
         """By tensor, the shapes that were asked for in place of the file's."""
         return self._shapes
 
+    @property
+    def _changed_shapes(self) -> Mapping[int, Shape]:
+        """As `resized`, of those that are not as the file has them."""
+        tensors = self._opened.declared(self.subgraph).tensors
+        return {
+            index: shape
+            for index, shape in self._shapes.items()
+            if tuple(tensors[index].shape) != shape or not tensors[index].has_rank
+        }
+
     def keep(self, names: Mapping[str, tuple[int, int]]) -> None:
         """Let inputs have the values of outputs at the next invoke, see `KeptTensors.add`;
         `allocate` has to follow."""
         if self._shared.state.kept.add(self.subgraph, names):
+            self._known.clear()
             self.plan = None
 
     def allocate(self) -> None:
@@ -152,6 +170,10 @@ class SubgraphExecutor:
             VersionError: operators that nothing here runs.
         """
         if self.plan is None:
+            known = self._known.take(self._changed_shapes)
+            if known is not None:
+                self._take(known)
+                return
             stored = None if self.asked else self._stored_plan()
             if stored is not None:
                 self.use(stored)
@@ -166,9 +188,30 @@ class SubgraphExecutor:
         self.plan, self._unusable, self.following = plan, plan.unusable, None
         self._last_shapes |= {index: array.shape for index, array in self._arrays.items()}
         self._arrays, self._variables = plan.arrays, plan.memory.variables
+        self._lasting, self._taken = frozenset(self._arrays), None
         kept = plan.memory.kept.items()
         self.carries = any(self._arrays.get(to) is not self._arrays.get(of) for to, of in kept)
         self._resized.clear()
+
+    def _remember(self) -> None:
+        """Keep the plan, whose shapes are about to change, where a new one would be the same."""
+        if self.plan is None:
+            return
+        known = self._taken
+        if known is None:
+            resolver = lambda: self._context.resolver  # noqa: E731
+            known = KnownSize.of(self.plan, self._specialized, self._lasting, resolver)
+        if known is not None:
+            self._known.keep(self._changed_shapes, known)
+
+    def _take(self, known: KnownSize) -> None:
+        """Use a plan that was made for the present shapes before, as a new one."""
+        self._begin()
+        self._specialized = known.graph
+        declared = self._opened.declared(self.subgraph)
+        known.begin((*declared.inputs, *declared.outputs))
+        self.use(known.plan)
+        self._taken = known
 
     @property
     def _context(self) -> PlanContext:
@@ -315,6 +358,7 @@ class SubgraphExecutor:
         """Give the variable tensors of all subgraphs their first value again, and inputs that the
         file calls variables."""
         self._shared.state.reset()
+        self._shared.state.kept.reset()
         declared = self._opened.declared(self.subgraph)
         for index in declared.inputs:
             if declared.tensors[index].is_variable and self._graph is not None:
@@ -365,6 +409,8 @@ class SubgraphExecutor:
     def load_times(self, read: float) -> LoadTimes:
         """Of the last allocation; `read` is what reading the file took."""
         assert self.plan is not None
+        if self._taken is not None:
+            return placements.LoadTimes(read, 0.0, 0.0)
         translate, session = self.plan.seconds
         return placements.LoadTimes(read, self._specialize_seconds + translate, session)
 

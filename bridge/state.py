@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.kept import KeptTensors
+from tflite_ort.overlaps import Calls
 from tflite_ort.records import record
 from tflite_ort.schema import TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
@@ -276,6 +277,7 @@ class State:
         kept: what callers of signatures leave inside.
         begun: the subgraphs that run once and have run in the present invoke.
         last: the subgraph that has run last; None after a reset.
+        calls: which calls of the interpreter have not ended.
     """
 
     def __init__(self) -> None:
@@ -285,6 +287,7 @@ class State:
         self.kept = KeptTensors()
         self.begun: set[int] = set()
         self.last: int | None = None
+        self.calls = Calls()
 
     def initialize(self, subgraph: int) -> None:
         """Note that `subgraph` has run."""

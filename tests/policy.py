@@ -33,8 +33,8 @@ LAYERS = {
     "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}),
     "bridge": (
         {
-            *("closing", "collecting", "files", "kept", "live_views", "optional", "records"),
-            *("signature", "state", "suggestions", "warned"),
+            *("closing", "collecting", "files", "forks", "kept", "live_views", "optional"),
+            *("overlaps", "records", "signature", "state", "suggestions", "warned"),
         },
         {"providers"},
         {"tuning"},
@@ -62,6 +62,7 @@ ONLY_IN = {
         "bridge/providers/plain_session.py",
         "bridge/providers/selection.py",
         "bridge/providers/session.py",
+        "bridge/providers/session_compatibility.py",
         "bridge/providers/settings.py",
         "bridge/providers/threads.py",
     },

@@ -102,7 +102,7 @@ def _row(delegate: Delegate) -> tuple[Any, ...]:
     if not traits_of(provider.name).takes_all_nodes:
         made_by = [each.version for each in devices() if each.provider == provider.name]
     return (
-        *(provider.name, tuple(options), provider.plugin, provider.device),
+        *(provider.name, tuple(options), provider.plugin, provider.device, provider.precision),
         *(tuple(versions), delegate.min_partition_size, library, tuple(stamps), tuple(made_by)),
     )
 

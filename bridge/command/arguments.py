@@ -36,6 +36,14 @@ class Hybrid(StrEnum):
     XNNPACK = "xnnpack"
 
 
+class Precision(StrEnum):
+    """How providers compute floats."""
+
+    FULL = "full"
+    BF16 = "bf16"
+    FP16 = "fp16"
+
+
 def beginning(names: Sequence[str]) -> Callable[[str], list[str]]:
     """What a shell completes: those of `names` that begin as what is typed."""
 
@@ -66,6 +74,14 @@ ProviderOptions = Annotated[
         "--provider-option",
         metavar="[PROVIDER:]KEY=VALUE",
         help="Option of the provider that is named, or of the first one; repeatable.",
+    ),
+]
+PrecisionOption = Annotated[
+    Precision,
+    typer.Option(
+        "--precision",
+        help="How providers compute floats: full is float32; bf16 and fp16 are faster on some "
+        "devices and less exact.",
     ),
 ]
 Mean = Annotated[

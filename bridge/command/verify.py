@@ -20,6 +20,8 @@ from tflite_ort.command.arguments import (
     HybridOption,
     Mean,
     ModelOrBundle,
+    Precision,
+    PrecisionOption,
     ProviderOptions,
     Providers,
     Rate,
@@ -51,6 +53,8 @@ from tflite_ort.optional import late
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.tensors import described_inputs
+from tflite_ort.providers.delegates import AUTO
+from tflite_ort.providers.traits import FULL_PRECISION
 from tflite_ort.schema import ExportError, Model, write_model
 from tflite_ort.verification.extraction import extract as extracted
 from tflite_ort.verification.extraction import one_operator
@@ -181,6 +185,7 @@ def verify(
     hybrid: HybridOption = Hybrid.AUTO,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
+    precision: PrecisionOption = Precision.FULL,
     resolver: ResolverName = None,
     profile: Profiled = None,
     external_root: ExternalRoots = None,
@@ -189,8 +194,8 @@ def verify(
     """Run a model in several runtimes and say which operator is off; exit code 4 if one is."""
     _refuse_unused(context, with_onnx=onnx is not None, with_inputs=bool(inputs))
     _check_written(model, json_file, html, extract)
-    found = resolver_of(resolver)
-    settings = Settings(choices_of(provider, provider_option), threads, hybrid.value, found)
+    found, providers = resolver_of(resolver), choices_of(provider, provider_option)
+    settings = Settings(providers, threads, hybrid.value, found, precision=precision.value)
     limits: dict[str, Any] = {"external_roots": external_root or (), "budgets": budgets(budget)}
     how = Preparation(normalization=normalization_of(mean, std), rate=rate)
     given = _Files(inputs or (), seed, how, found, context, json_file == "-")
@@ -208,10 +213,9 @@ def verify(
             progress=activity.tell,
             **limits,
         )
-    _write_files(report, json_file, html)
     if overlay is not None:
         _write_overlay(report, overlay, _exported(source, hybrid.value, found))
-    print(report.to_json(), end="") if json_file == "-" else _print(report)
+    _write(report, json_file, html)
     if extract is not None:
         _extract(source, report, extract)
     raise typer.Exit(report.exit_code if report.complete else INTERRUPTED)
@@ -240,15 +244,20 @@ def _check_written(
 def _on_device(settings: Settings, model: Path, limits: dict[str, Any]) -> Settings:
     """`settings` with the device for the model, if they leave it to be chosen."""
     chosen = {"num_threads": settings.threads, "hybrid": settings.hybrid}
+    chosen["precision"] = settings.precision
     of = {"model_path": model, "resolver": settings.resolver, **chosen, **limits}
-    return replace(settings, providers=device_choice.resolved(settings.providers, of))
+    if settings.providers != AUTO:
+        return settings
+    found = device_choice.resolved(AUTO, of)
+    return replace(settings, providers=found, precision=FULL_PRECISION)
 
 
-def _write_files(report: Report, json_file: str | None, html: Path | None) -> None:
+def _write(report: Report, json_file: str | None, html: Path | None) -> None:
     if json_file is not None and json_file != "-":
         write_text(json_file, report.to_json())
     if html is not None:
         write_text(html, to_html(report))
+    print(report.to_json(), end="") if json_file == "-" else _print(report)
 
 
 def _write_overlay(report: Report, folder: Path, exported: ModelProto | None) -> None:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.plan.placements import Placement
 from tflite_ort.providers.delegates import OpResolverType, ProviderChoices
+from tflite_ort.providers.traits import FULL_PRECISION
 from tflite_ort.schema import BridgeError, Model, TensorType, write_model
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.verification.extraction import Singles
@@ -159,6 +160,7 @@ class Settings:
     hybrid: str = "auto"
     resolver: OpResolver | None = None
     kernels: bool = False
+    precision: str = FULL_PRECISION
 
 
 @dataclass
@@ -176,6 +178,7 @@ class OurInterpreter:
             num_threads=self.settings.threads,
             experimental_op_resolver_type=kernels,
             providers=None if self.settings.kernels else self.settings.providers,
+            precision=FULL_PRECISION if self.settings.kernels else self.settings.precision,
             resolver=self.settings.resolver,
             hybrid=self.settings.hybrid,
             budgets=model.budgets,
