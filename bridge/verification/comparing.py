@@ -20,7 +20,14 @@ from tflite_ort.comparison.differences import (
 from tflite_ort.plan.placements import Placement
 from tflite_ort.schema import BridgeError, Model, OperatorView, TensorView
 from tflite_ort.verification.extraction import constant_operators
-from tflite_ort.verification.judgement import Outputs, first_off, is_near, is_within, judged
+from tflite_ort.verification.judgement import (
+    Outputs,
+    first_off,
+    is_near,
+    is_within,
+    judged,
+    may_round,
+)
 from tflite_ort.verification.kept import ArrayFile, KeptArrays
 from tflite_ort.verification.known import known_difference
 from tflite_ort.verification.onnx_runtime import OnnxRuntime
@@ -196,15 +203,24 @@ class Comparing:
             return False
         if isolated is None:
             return None
-        return self._is_near(op) or (spread is not None and is_near(isolated, spread))
+        if self._is_near(op) or (spread is not None and is_near(isolated, spread)):
+            return True
+        unasked = spread is None and all(
+            may_round(each, tensor, self.tolerance) for tensor, each in self._found(op)
+        )
+        return None if unasked else False
 
     def _is_near(self, op: OperatorView[Any]) -> bool:
-        found = ((tensor, self._isolated.get(tensor.index)) for tensor in op.outputs)
         ran = [self.operators[at].name for at in self._together.get(op.index, (op.index,))]
         return all(
-            each is None or is_within(each, self.tolerance, tensor, ran, bool(self.kernels))
-            for tensor, each in found
+            is_within(each, self.tolerance, tensor, ran, bool(self.kernels))
+            for tensor, each in self._found(op)
         )
+
+    def _found(self, op: OperatorView[Any]) -> list[tuple[TensorView, Difference]]:
+        """What `op` alone makes, and how far it is."""
+        made = (each for each in op.outputs if each.index in self._isolated)
+        return [(tensor, self._isolated[tensor.index]) for tensor in made]
 
     def _spread_of(self, op: OperatorView[Any]) -> Difference | None:
         """How far LiteRT's kernels are apart when they are fed the same; None if they fail."""
@@ -254,8 +270,10 @@ class Comparing:
         first = first_off(operators, self.tolerance)
         has_outputs = bool(self.model.subgraphs[0].outputs)
         verdict, reason = judged(outputs, state, operators, self.tolerance, has_outputs)
-        if verdict is Verdict.ADDED:  # small differences that add up are not off
-            outputs, state = (tuple(map(_not_off, each)) for each in (outputs, state))
+        if not verdict.is_alarm:  # as of small differences that add up
+            outputs, state = (
+                tuple(_not_off(o, verdict) for o in each) for each in (outputs, state)
+            )
         part = self._part(first)
         if self.error:
             verdict, reason = Verdict.OFF, f"It does not run: {self.error}"
@@ -339,10 +357,8 @@ class Comparing:
         )
 
 
-def _not_off(output: OutputResult) -> OutputResult:
-    if output.verdict is not Verdict.OFF:
-        return output
-    return replace(output, verdict=Verdict.ADDED)
+def _not_off(output: OutputResult, verdict: Verdict) -> OutputResult:
+    return replace(output, verdict=verdict) if output.verdict is Verdict.OFF else output
 
 
 def largest(found: Sequence[Difference]) -> Difference | None:

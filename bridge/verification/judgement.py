@@ -16,6 +16,7 @@ from tflite_ort.comparison.differences import (
     steps_text,
 )
 from tflite_ort.schema import Model, TensorType, TensorView
+from tflite_ort.verification.litert import litert_installed
 from tflite_ort.verification.results import OperatorResult, OutputResult, Scores, Values, Verdict
 from tflite_ort.verification.runtimes import Tensors, variables
 from tflite_ort.verification.scores import agreement, total
@@ -51,10 +52,9 @@ _ONE_STEP = frozenset(
 # What ONNX Runtime's Sigmoid is off, see docs/numbers.md: much of a result near 0.
 _SIGMOID = 1e-7
 _ORDER = tuple(Verdict)
-_ADDED = (
-    "Every operator is right by itself: small differences add up. How far LiteRT's own kernels are "
-    "apart there is not known: that needs ai-edge-litert, and a model that it runs."
-)
+_ADDED = "Every operator is right by itself: small differences add up."
+_NOT_INSTALLED = "Install ai-edge-litert to see how far LiteRT's own kernels are apart there."
+_NOT_ASKED = "How far LiteRT's own kernels are apart there is not known: they were not run."
 
 
 class Outputs:
@@ -166,6 +166,14 @@ def is_within(
     return few or (found.changed <= tolerance.share and spread_out)
 
 
+def may_round(found: Difference, tensor: TensorView, tolerance: Tolerance) -> bool:
+    """Whether one operator's result may be right but rounded in another way, where LiteRT's kernels
+    cannot be asked: of halves in every element one kernel takes the lower code, one the higher."""
+    return (
+        found.finite and (found.quanta is None or tensor.is_quantized) and found.within(tolerance)
+    )
+
+
 def is_near(found: Difference, spread: Difference) -> bool:
     """Whether one operator's result is as near as LiteRT's kernels are to each other."""
     few = found.elements - found.equal <= _FEW
@@ -203,22 +211,36 @@ def judged(
     else:
         verdict = max((each.verdict for each in everything), key=_ORDER.index)
         said = [_of_outputs(verdict, everything, tolerance)]
-        if verdict is Verdict.OFF and _adds_up(everything, operators):
-            return Verdict.ADDED, f"{said[0]} {_ADDED}"
+        if verdict is Verdict.OFF and (unsettled := _unsettled(everything, operators)):
+            return unsettled[0], f"{said[0]} {unsettled[1]}"
     if first is not None:
+        verdict = max(verdict, Verdict.OPERATOR, key=_ORDER.index)
         said.append(_of_operator(first))
     elif verdict is Verdict.OFF and any(op.isolated for op in operators):
         said.append("No operator alone leaves the tolerance: small differences add up.")
     return verdict, " ".join(said)
 
 
-def _adds_up(outputs: Sequence[OutputResult], operators: Sequence[OperatorResult]) -> bool:
-    """Whether nothing is wrong but sums of small differences: every operator is right by itself,
-    and how much LiteRT's kernels make of such differences is not known."""
+def _unsettled(
+    outputs: Sequence[OutputResult], operators: Sequence[OperatorResult]
+) -> tuple[Verdict, str] | None:
+    """The verdict and its reason where outputs that leave the tolerance may be right.
+
+    Every operator was checked, none is off by itself, and how much LiteRT's kernels make of small
+    differences is not known.
+    """
     off = [each for each in outputs if each.verdict is Verdict.OFF]
-    unknown = all(each.spread is None and each.difference.finite for each in off)
-    checked = any(op.within for op in operators)
-    return unknown and checked and all(op.within or op.is_constant for op in operators)
+    checked = {at for op in operators if op.isolated for at in (op.index, *op.together)}
+    left = [op for op in operators if op.index not in checked and not op.is_constant]
+    known = any(each.spread is not None or not each.difference.finite for each in off)
+    if known or left or not checked or any(op.within is False for op in operators):
+        return None
+    hint = _NOT_ASKED if litert_installed() else _NOT_INSTALLED
+    round_otherwise = [op for op in operators if op.isolated and op.within is None]
+    if not round_otherwise:
+        return Verdict.ADDED, f"{_ADDED} {hint}"
+    far = max(round_otherwise, key=_changed)
+    return Verdict.INCONCLUSIVE, f"{_of_rounding(far, len(round_otherwise))} {hint}"
 
 
 def _of_outputs(verdict: Verdict, outputs: Sequence[OutputResult], tolerance: Tolerance) -> str:
@@ -247,3 +269,13 @@ def _of_operator(op: OperatorResult) -> str:
         f"{op.label}{beside} is the first operator that is off by itself: fed the reference's "
         f"inputs, it differs by {op.isolated.words}."
     )
+
+
+def _changed(op: OperatorResult) -> float:
+    return 0.0 if op.isolated is None else op.isolated.changed
+
+
+def _of_rounding(op: OperatorResult, count: int) -> str:
+    words = "" if op.isolated is None else op.isolated.words
+    others = f" and {count - 1} other operators" if count > 1 else ""
+    return f"{op.label}{others} may round otherwise ({op.label} by {words}), or be off."
