@@ -371,11 +371,13 @@ def _print_times(result: RuntimeResult) -> None:
 
 
 def _print_operators(result: RuntimeResult) -> None:
-    """Those that are off by themselves, the first ones."""
+    """Those that are off by themselves, the first ones; else those that round otherwise."""
     off = [each for each in result.operators if each.within is False]
+    what = "operator off by itself" if off else "operator that rounds otherwise"
+    off = off or [each for each in result.operators if each.rounds_otherwise]
     if not off:
         return
-    table = new_table("operator off by itself", "version", "alone", "in the network")
+    table = new_table(what, "version", "alone", "in the network")
     for each in off[:_WORST]:
         alone, network = (
             "" if found is None else found.words for found in (each.isolated, each.accumulated)

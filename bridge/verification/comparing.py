@@ -22,14 +22,14 @@ from tflite_ort.schema import BridgeError, Model, OperatorView, TensorView
 from tflite_ort.verification.extraction import constant_operators
 from tflite_ort.verification.judgement import (
     Outputs,
-    first_off,
     is_near,
     is_within,
     judged,
     may_round,
+    named,
 )
 from tflite_ort.verification.kept import ArrayFile, KeptArrays
-from tflite_ort.verification.known import known_difference
+from tflite_ort.verification.known import is_hybrid, known_difference
 from tflite_ort.verification.onnx_runtime import OnnxRuntime
 from tflite_ort.verification.options import option_texts
 from tflite_ort.verification.results import (
@@ -98,8 +98,10 @@ class Comparing:
     Args:
         views, operators: of the primary subgraph.
         spread: of outputs by tensor index, how far LiteRT's kernels are apart.
-        kernels: LiteRT with its kernels, the reference's first, to measure the spread of one
-            operator; None without LiteRT.
+        kernels: LiteRT with its other kernels, to measure the spread of one operator; none without
+            LiteRT.
+        floats: a runtime of the reference's kind in which hybrid layers multiply floats; None where
+            there are none.
     """
 
     model: Model
@@ -110,6 +112,7 @@ class Comparing:
     tolerance: Tolerance
     spread: Mapping[int, Difference]
     kernels: Sequence[Litert] = ()
+    floats: Litert | OurInterpreter | None = None
     error: str = ""
 
     def __post_init__(self) -> None:
@@ -124,6 +127,7 @@ class Comparing:
         self._together: dict[int, tuple[int, ...]] = {}
         self._reasons: dict[int, str] = {}
         self._spreads: dict[int, Difference | None] = {}
+        self._in_floats: set[int] = set()
         self._placed: dict[int, tuple[str, str]] = {}
         self._called: list[CalledOperator] = []
         self._times: Mapping[str, float] = {}
@@ -192,8 +196,32 @@ class Comparing:
                 self._reasons.setdefault(op.index, "the reference has no value of what it makes")
             else:
                 self._isolated[index] = whole
-        if not self._is_near(op) and self.kernels:
-            self._spreads[op.index] = self._spread_of(op)
+        if not self._is_near(op):
+            self._look_closer(op)
+
+    def _look_closer(self, op: OperatorView[Any]) -> None:
+        """How far LiteRT's kernels are apart in `op`, and whether it differs since it multiplies
+        floats where LiteRT rounds them."""
+        self._spreads[op.index] = self._spread_of(op)
+        ran = self._ran(op)
+        if self.floats is None or not any(is_hybrid(each) for each in ran):
+            return
+        given = self.reference.tensors
+        found = self.runtime.isolated(op.index, given).outputs
+        right = self.floats.isolated(op.index, given, self._together[op.index]).outputs
+        far = [
+            (tensor, self._difference(tensor.index, got[tensor.index], want[tensor.index]))
+            for got, want in zip(found, right, strict=True)
+            for tensor in op.outputs
+            if tensor.index in got and tensor.index in want
+        ]
+        names = [each.name for each in ran]
+        if all(is_within(each, self.tolerance, tensor, names) for tensor, each in far):
+            self._in_floats.add(op.index)
+
+    def _ran(self, op: OperatorView[Any]) -> list[OperatorView[Any]]:
+        """The operators that were run as `op`."""
+        return [self.operators[at] for at in self._together.get(op.index, (op.index,))]
 
     def _within(
         self, op: OperatorView[Any], isolated: Difference | None, spread: Difference | None
@@ -205,13 +233,14 @@ class Comparing:
             return None
         if self._is_near(op) or (spread is not None and is_near(isolated, spread)):
             return True
-        unasked = spread is None and all(
-            may_round(each, tensor, self.tolerance) for tensor, each in self._found(op)
+        rounds = op.index in self._in_floats or all(
+            may_round(each, tensor, self.tolerance, spread is not None)
+            for tensor, each in self._found(op)
         )
-        return None if unasked else False
+        return None if rounds else False
 
     def _is_near(self, op: OperatorView[Any]) -> bool:
-        ran = [self.operators[at].name for at in self._together.get(op.index, (op.index,))]
+        ran = [each.name for each in self._ran(op)]
         return all(
             is_within(each, self.tolerance, tensor, ran, bool(self.kernels))
             for tensor, each in self._found(op)
@@ -224,10 +253,10 @@ class Comparing:
 
     def _spread_of(self, op: OperatorView[Any]) -> Difference | None:
         """How far LiteRT's kernels are apart when they are fed the same; None if they fail."""
-        found = []
+        found, together = [], self._together[op.index]
         for kernels in self.kernels:
             try:
-                outputs = kernels.isolated(op.index, self.reference.tensors).outputs
+                outputs = kernels.isolated(op.index, self.reference.tensors, together).outputs
                 for got, right in zip(outputs, self.reference.tensors, strict=True):
                     found += [self._difference(i, got[i], right[i]) for i in got if i in right]
             except BridgeError:
@@ -267,9 +296,9 @@ class Comparing:
         """What is known by now."""
         operators = [self._operator(op) for op in self.operators]
         outputs, state = self._outputs.results(self.spread, self.tolerance)
-        first = first_off(operators, self.tolerance)
         has_outputs = bool(self.model.subgraphs[0].outputs)
         verdict, reason = judged(outputs, state, operators, self.tolerance, has_outputs)
+        first = named(verdict, operators, self.tolerance)
         if not verdict.is_alarm:  # as of small differences that add up
             outputs, state = (
                 tuple(_not_off(o, verdict) for o in each) for each in (outputs, state)

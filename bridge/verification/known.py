@@ -57,12 +57,19 @@ _FLOAT = {
 }
 
 
+def is_hybrid(op: OperatorView[object]) -> bool:
+    """Whether `op` multiplies float activations by integer weights."""
+    types = [tensor.type for tensor in op.present_inputs()]
+    floats = bool(types) and types[0] in _FLOATS
+    return op.name in _LAYERS and floats and bool(_INTEGERS.intersection(types))
+
+
 def known_difference(op: OperatorView[object]) -> str:
     """A sentence on what is known to differ in `op`; empty if nothing is."""
     types = [tensor.type for tensor in op.present_inputs()]
     quantised = any(tensor.is_quantized for tensor in op.outputs)
     said = []
-    if op.name in _LAYERS and types and types[0] in _FLOATS and _INTEGERS.intersection(types):
+    if is_hybrid(op):
         said.append(_HYBRID)
     elif op.name in _LAYERS:
         said.append(_LAYER if quantised else _FLOAT_LAYER)
