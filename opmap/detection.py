@@ -12,9 +12,15 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
-from tflite_ort.opmap.idioms.suppression import Suppression, picked
+from tflite_ort.opmap.idioms.suppression import (
+    Suppression,
+    has_odd_boxes,
+    picked,
+    picked_by_heap,
+)
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, TensorView, Untranslatable
+from tflite_ort.schema.values.sizes import UnknownSize
 
 
 class _Selected(NamedTuple):
@@ -51,10 +57,23 @@ def _selected(op: OperatorView[Any], g: Graph, sigma: TensorView | None) -> _Sel
     if decay is not None or not _takes(threshold):
         by = Suppression(g.reshape(g.read(threshold), (1,)), lowest, decay)
         return _Selected(most, *picked(g, boxes, scores, most, by))
-    batch = g.op("Unsqueeze", boxes, g.ints([0])), g.op("Unsqueeze", scores, g.ints([0, 1]))
-    found = g.op("NonMaxSuppression", *batch, most, _overlap(g, threshold), lowest)
-    indices = g.op("Gather", found, g.ints(2), axis=1)
-    return _Selected(most, indices, g.op("Gather", scores, indices))
+    below = _overlap(g, threshold)
+
+    def suppressed() -> tuple[ir.Value, ir.Value]:
+        batch = g.op("Unsqueeze", boxes, g.ints([0])), g.op("Unsqueeze", scores, g.ints([0, 1]))
+        found = g.op("NonMaxSuppression", *batch, most, below, lowest)
+        indices = g.op("Gather", found, g.ints(2), axis=1)
+        return indices, g.op("Gather", scores, indices)
+
+    count = op["scores"].shape[0]
+    if isinstance(count, UnknownSize) or count == 0:
+        return _Selected(most, *suppressed())
+    by = Suppression(g.reshape(g.read(threshold), (1,)), lowest, None)
+    odd = has_odd_boxes(g, boxes, scores, lowest, count)
+    heaped = g.body([], lambda _: picked_by_heap(g, boxes, scores, most, by, count))
+    plain = g.body([], lambda _: suppressed())
+    made = g.op_multi("If", odd, outputs=2, then_branch=heaped, else_branch=plain)
+    return _Selected(most, *made)
 
 
 def _decay(g: Graph, sigma: TensorView | None) -> ir.Value | None:
