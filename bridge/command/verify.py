@@ -332,7 +332,7 @@ def _print(report: Report) -> None:
 
 def _print_runtime(result: RuntimeResult) -> None:
     say("")
-    say(f"{result.runtime}: {result.verdict}. {result.reason}")
+    _tell(f"{result.runtime}: {result.verdict}. {result.reason}")
     if result.outputs_only:
         say(f"only outputs were compared: {result.outputs_only}")
     if result.error:
@@ -403,7 +403,14 @@ def _print_known(operators: Sequence[OperatorResult]) -> None:
         labels.setdefault(each.known, []).append(each.label)
     for known, named in labels.items():
         if known:
-            say(f"known of {', '.join(named)}: {known}")
+            _tell(f"known of {', '.join(named)}: {known}")
+
+
+def _tell(text: str) -> None:
+    """As `say`, with lines that end between words on a terminal."""
+    first, *others = text.split("\n")
+    for line in (first, *(f"  {each}" for each in others)):
+        new_console().print(line)
 
 
 def _extract(model: Model, report: Report, out: Path) -> None:

@@ -365,6 +365,8 @@ class Comparing:
         whole = [merged(self._accumulated.get(index, ())) for index in made]
         accumulated = worst([each for each in whole if each is not None])
         spread = self._spreads.get(op.index)
+        within = self._within(op, isolated, spread)
+        far = within is False and isolated is not None and not isolated.within(self.tolerance)
         runs_on, reason = self._placed.get(op.index, ("", ""))
         return OperatorResult(
             op.index,
@@ -376,10 +378,10 @@ class Comparing:
             accumulated,
             isolated,
             spread,
-            self._within(op, isolated, spread),
+            within,
             self._together.get(op.index, ()),
             self._reasons.get(op.index, ""),
-            known_difference(op),
+            known_difference(op, far),
             runs_on,
             reason,
             self._times.get(op.label),

@@ -129,7 +129,8 @@ def test_an_operator_that_is_off_is_a_verdict_of_its_own(output: Verdict, verdic
 @pytest.mark.parametrize(
     ("found", "type", "may"),
     [
-        (quanta(1, 1.0), TensorType.INT8, True),
+        (quanta(1, 0.5), TensorType.INT8, True),
+        (quanta(1, 1.0), TensorType.INT8, False),
         (quanta(2, 0.01), TensorType.INT8, False),
         (apart(5e-5), TensorType.FLOAT32, True),
         (apart(5e-3), TensorType.FLOAT32, False),
