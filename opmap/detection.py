@@ -20,7 +20,6 @@ from tflite_ort.opmap.idioms.suppression import (
 )
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, TensorView, Untranslatable
-from tflite_ort.schema.values.sizes import UnknownSize
 
 
 class _Selected(NamedTuple):
@@ -65,8 +64,8 @@ def _selected(op: OperatorView[Any], g: Graph, sigma: TensorView | None) -> _Sel
         indices = g.op("Gather", found, g.ints(2), axis=1)
         return indices, g.op("Gather", scores, indices)
 
-    count = op["scores"].shape[0]
-    if isinstance(count, UnknownSize) or count == 0:
+    count = 0 if op["scores"].dynamic else op["scores"].shape[0]
+    if not count:
         return _Selected(most, *suppressed())
     by = Suppression(g.reshape(g.read(threshold), (1,)), lowest, None)
     odd = has_odd_boxes(g, boxes, scores, lowest, count)

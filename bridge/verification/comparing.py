@@ -128,6 +128,7 @@ class Comparing:
         self._reasons: dict[int, str] = {}
         self._spreads: dict[int, Difference | None] = {}
         self._in_floats: set[int] = set()
+        self._right: set[int] = set()  # as another of LiteRT's kernels has it
         self._placed: dict[int, tuple[str, str]] = {}
         self._called: list[CalledOperator] = []
         self._times: Mapping[str, float] = {}
@@ -200,24 +201,31 @@ class Comparing:
             self._look_closer(op)
 
     def _look_closer(self, op: OperatorView[Any]) -> None:
-        """How far LiteRT's kernels are apart in `op`, and whether it differs since it multiplies
-        floats where LiteRT rounds them."""
+        """How far LiteRT's kernels are apart in `op`; whether it gives what one of them gives, or
+        the product of floats, where LiteRT rounds them."""
         self._spreads[op.index] = self._spread_of(op)
-        ran = self._ran(op)
-        if self.floats is None or not any(is_hybrid(each) for each in ran):
-            return
-        given = self.reference.tensors
-        found = self.runtime.isolated(op.index, given).outputs
-        right = self.floats.isolated(op.index, given, self._together[op.index]).outputs
-        far = [
-            (tensor, self._difference(tensor.index, got[tensor.index], want[tensor.index]))
-            for got, want in zip(found, right, strict=True)
-            for tensor in op.outputs
-            if tensor.index in got and tensor.index in want
-        ]
-        names = [each.name for each in ran]
-        if all(is_within(each, self.tolerance, tensor, names) for tensor, each in far):
-            self._in_floats.add(op.index)
+        if any(self._is_as(op, each) for each in self.kernels):
+            self._right.add(op.index)
+        elif self.floats is not None and any(is_hybrid(each) for each in self._ran(op)):
+            if self._is_as(op, self.floats):
+                self._in_floats.add(op.index)
+
+    def _is_as(self, op: OperatorView[Any], other: Litert | OurInterpreter) -> bool:
+        """Whether `op` alone gives what it gives in another runtime."""
+        given, names = self.reference.tensors, [each.name for each in self._ran(op)]
+        try:
+            found = self.runtime.isolated(op.index, given).outputs
+            right = other.isolated(op.index, given, self._together[op.index]).outputs
+            far = [
+                (tensor, self._difference(tensor.index, got[tensor.index], want[tensor.index]))
+                for got, want in zip(found, right, strict=True)
+                for tensor in op.outputs
+                if tensor.index in got and tensor.index in want
+            ]
+        except BridgeError:
+            return False
+        near = (is_within(each, self.tolerance, tensor, names) for tensor, each in far)
+        return bool(far) and all(near)
 
     def _ran(self, op: OperatorView[Any]) -> list[OperatorView[Any]]:
         """The operators that were run as `op`."""
@@ -231,7 +239,9 @@ class Comparing:
             return False
         if isolated is None:
             return None
-        if self._is_near(op) or (spread is not None and is_near(isolated, spread)):
+        if op.index in self._right or self._is_near(op):
+            return True
+        if spread is not None and is_near(isolated, spread):
             return True
         rounds = op.index in self._in_floats or all(
             may_round(each, tensor, self.tolerance, spread is not None)

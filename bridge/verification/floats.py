@@ -29,14 +29,22 @@ def in_floats(model: Model, operators: Sequence[OperatorView[Any]]) -> Model | N
                 tensors.append(_as_floats(graph.tensors[view.index], view, len(buffers)))
                 buffers.append(_reals(view))
         inputs = made[op.index].inputs
-        made[op.index] = replace(made[op.index], inputs=tuple(new.get(i, i) for i in inputs))
+        made[op.index] = replace(
+            made[op.index], inputs=tuple(i if i is None else new.get(i, i) for i in inputs)
+        )
     first = replace(graph, tensors=tuple(tensors), operators=tuple(made))
     return replace(model, subgraphs=(first, *model.subgraphs[1:]), buffers=tuple(buffers))
 
 
 def _as_floats(tensor: Tensor, view: TensorView, buffer: int) -> Tensor:
-    plain = {"quantization": None, "sparsity": None, "external_buffer": 0}
-    return replace(tensor, type=TensorType.FLOAT32, buffer=buffer, shape=view.shape, **plain)
+    return replace(
+        tensor,
+        type=TensorType.FLOAT32,
+        buffer=buffer,
+        quantization=None,
+        sparsity=None,
+        external_buffer=0,
+    )
 
 
 def _reals(view: TensorView) -> Buffer:

@@ -149,8 +149,8 @@ def picked_by_heap(
 
         then = g.body([], lambda _: taken())
         other = g.body([], lambda _: [g.op("Identity", each) for each in (heap, dropped)])
-        branches = {"then_branch": then, "else_branch": other}
-        heap, dropped = g.op_multi("If", g.reshape(fits, ()), outputs=2, **branches)
+        fitting = g.reshape(fits, ())
+        heap, dropped = g.op_multi("If", fitting, outputs=2, then_branch=then, else_branch=other)
         one = g.cast(fits, ir.DataType.INT64)
         size, number = g.op("Add", last, one), g.op("Add", number, one)
         left = g.op("And", g.op("Greater", size, g.ints(0)), g.op("Less", number, bound))
