@@ -206,9 +206,9 @@ class Comparing:
         self._spreads[op.index] = self._spread_of(op)
         if any(self._is_as(op, each) for each in self.kernels):
             self._right.add(op.index)
-        elif self.floats is not None and any(is_hybrid(each) for each in self._ran(op)):
-            if self._is_as(op, self.floats):
-                self._in_floats.add(op.index)
+        floats = self.floats if any(map(is_hybrid, self._ran(op))) else None
+        if floats is not None and self._is_as(op, floats):
+            self._in_floats.add(op.index)
 
     def _is_as(self, op: OperatorView[Any], other: Litert | OurInterpreter) -> bool:
         """Whether `op` alone gives what it gives in another runtime."""
