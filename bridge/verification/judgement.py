@@ -254,22 +254,20 @@ def judged(
 def _unsettled(
     outputs: Sequence[OutputResult], operators: Sequence[OperatorResult]
 ) -> tuple[Verdict, str] | None:
-    """The verdict and its reason where outputs that leave the tolerance may be right.
-
-    Every operator was checked, none is off by itself, and how much LiteRT's kernels make of small
-    differences is not known.
-    """
+    """The verdict and its reason where outputs that leave the tolerance may be right: no operator is
+    off by itself, and how much LiteRT's kernels make of small differences is not known. Operators
+    round otherwise, or all were checked."""
     off = [each for each in outputs if each.verdict is Verdict.OFF]
-    checked = {at for op in operators if op.isolated for at in (op.index, *op.together)}
-    left = [op for op in operators if op.index not in checked and not op.is_constant]
     known = any(each.spread is not None or not each.difference.finite for each in off)
-    if known or left or not checked or any(op.within is False for op in operators):
+    if known or any(op.within is False for op in operators):
         return None
     hint = _NOT_ASKED if litert_installed() else _NOT_INSTALLED
-    rounds = [op for op in operators if op.rounds_otherwise]
-    if not rounds:
+    if rounds := [op for op in operators if op.rounds_otherwise]:
+        return Verdict.INCONCLUSIVE, f"{_of_rounding(rounds[0], len(rounds))} {hint}"
+    checked = {at for op in operators if op.isolated for at in (op.index, *op.together)}
+    if checked and all(op.index in checked or op.is_constant for op in operators):
         return Verdict.ADDED, f"{_ADDED} {hint}"
-    return Verdict.INCONCLUSIVE, f"{_of_rounding(rounds[0], len(rounds))} {hint}"
+    return None
 
 
 def _of_outputs(verdict: Verdict, outputs: Sequence[OutputResult], tolerance: Tolerance) -> str:

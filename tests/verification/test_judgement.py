@@ -102,9 +102,12 @@ def test_small_differences_that_add_up(
     assert judged([output], (), operators, TOLERANCE)[0] is verdict
 
 
-def test_outputs_are_off_if_an_operator_was_not_checked() -> None:
+def test_operators_that_were_not_checked() -> None:
     output, ops = OutputResult(0, "y", Verdict.OFF, FAR), [operator(0, apart(0.0), True)]
     assert judged([output], (), [*ops, operator(1, None, None)], TOLERANCE)[0] is Verdict.OFF
+    rounds = operator(0, quanta(1, 0.5), None)
+    found = judged([output], (), [rounds, operator(1, None, None)], TOLERANCE)[0]
+    assert found is Verdict.INCONCLUSIVE
     both = replace(ops[0], together=(0, 1))
     assert judged([output], (), [both, operator(1, None, None)], TOLERANCE)[0] is Verdict.ADDED
 
