@@ -254,9 +254,11 @@ def judged(
 def _unsettled(
     outputs: Sequence[OutputResult], operators: Sequence[OperatorResult]
 ) -> tuple[Verdict, str] | None:
-    """The verdict and its reason where outputs that leave the tolerance may be right: no operator is
-    off by itself, and how much LiteRT's kernels make of small differences is not known. Operators
-    round otherwise, or all were checked."""
+    """The verdict and its reason where outputs that leave the tolerance may be right.
+
+    No operator is off by itself, and how much LiteRT's kernels make of small differences is not
+    known. Besides, some operators round otherwise, or all were checked.
+    """
     off = [each for each in outputs if each.verdict is Verdict.OFF]
     known = any(each.spread is not None or not each.difference.finite for each in off)
     if known or any(op.within is False for op in operators):
