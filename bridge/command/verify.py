@@ -341,7 +341,7 @@ def _print(report: Report) -> None:
 
 def _print_runtime(result: RuntimeResult) -> None:
     say("")
-    say(f"{result.runtime}: {result.verdict}. {result.reason}")
+    _tell(f"{result.runtime}: {result.verdict}. {result.reason}")
     if result.outputs_only:
         say(f"only outputs were compared: {result.outputs_only}")
     if result.error:
@@ -380,11 +380,13 @@ def _print_times(result: RuntimeResult) -> None:
 
 
 def _print_operators(result: RuntimeResult) -> None:
-    """Those that are off by themselves, the first ones."""
+    """Those that are off by themselves, the first ones; else those that round otherwise."""
     off = [each for each in result.operators if each.within is False]
+    what = "operator off by itself" if off else "operator that rounds otherwise"
+    off = off or [each for each in result.operators if each.rounds_otherwise]
     if not off:
         return
-    table = new_table("operator off by itself", "version", "alone", "in the network")
+    table = new_table(what, "version", "alone", "in the network")
     for each in off[:_WORST]:
         alone, network = (
             "" if found is None else found.words for found in (each.isolated, each.accumulated)
@@ -410,7 +412,14 @@ def _print_known(operators: Sequence[OperatorResult]) -> None:
         labels.setdefault(each.known, []).append(each.label)
     for known, named in labels.items():
         if known:
-            say(f"known of {', '.join(named)}: {known}")
+            _tell(f"known of {', '.join(named)}: {known}")
+
+
+def _tell(text: str) -> None:
+    """As `say`, with lines that end between words on a terminal."""
+    first, *others = text.split("\n")
+    for line in (first, *(f"  {each}" for each in others)):
+        new_console().print(line)
 
 
 def _extract(model: Model, report: Report, out: Path) -> None:

@@ -127,14 +127,17 @@ def with_outputs(model: Model, outputs: Sequence[int]) -> Model:
 
 
 def fed(
-    singles: Singles, operator: int, given: Sequence[Tensors]
+    singles: Singles, operator: int, given: Sequence[Tensors], among: Sequence[int] = ()
 ) -> tuple[Model, list[int], Iterator[list[Array]]]:
     """An operator as a model, its outputs, and its inputs in each sample.
+
+    Args:
+        among: operators that lead to it and run with it.
 
     Raises:
         NotIsolated: an input has no value.
     """
-    alone, inputs, outputs = singles.model(operator)
+    alone, inputs, outputs = singles.model(operator, among)
     graph = singles.graph
     for index in inputs:
         if graph.tensors[index].type in _WITHOUT_VALUES:
@@ -205,9 +208,11 @@ class OurInterpreter:
     def _singles(self) -> Singles:
         return Singles(self.model)
 
-    def isolated(self, operator: int, given: Sequence[Tensors]) -> Isolated:
-        alone, outputs, samples = fed(self._singles, operator, given)
-        return Isolated(self._runs(alone, outputs, samples), (operator,))
+    def isolated(
+        self, operator: int, given: Sequence[Tensors], among: Sequence[int] = ()
+    ) -> Isolated:
+        alone, outputs, samples = fed(self._singles, operator, given, among)
+        return Isolated(self._runs(alone, outputs, samples), tuple(sorted({operator, *among})))
 
     def _runs(
         self, alone: Model, outputs: Sequence[int], samples: Iterable[Sequence[Array]]
@@ -310,9 +315,11 @@ class Litert:
     def _singles(self) -> Singles:
         return Singles(self.model)
 
-    def isolated(self, operator: int, given: Sequence[Tensors]) -> Isolated:
-        alone, outputs, samples = fed(self._singles, operator, given)
-        return Isolated(self._runs(alone, outputs, samples), (operator,))
+    def isolated(
+        self, operator: int, given: Sequence[Tensors], among: Sequence[int] = ()
+    ) -> Isolated:
+        alone, outputs, samples = fed(self._singles, operator, given, among)
+        return Isolated(self._runs(alone, outputs, samples), tuple(sorted({operator, *among})))
 
     def _runs(
         self, alone: Model, outputs: Sequence[int], samples: Iterable[Sequence[Array]]

@@ -105,6 +105,14 @@ def test_product_of_two_activations(adjoint: bool) -> None:
     check(Case("product", Op.BATCH_MATMUL, tensors, [output], options, 3, quanta=0))
 
 
+def test_a_product_that_wraps_at_32_bits() -> None:
+    """As litert__matmul_quant has: the result's scale is a third of that of one product."""
+    tensors = [T((3, 256), INT16, SCALE), T((256, 20), INT16, SCALE)]
+    output = T((3, 20), INT16, SCALE * SCALE / 3.38)
+    options = BatchMatMulOptions()
+    check(Case("wraps", Op.BATCH_MATMUL, tensors, [output], options, 3, quanta=0, runs_on="numpy"))
+
+
 ARITHMETIC = {
     Op.ADD: (AddOptions(RELU), (1.0, 1.0)),
     Op.SUB: (SubOptions(), (1.0, 1.0)),
