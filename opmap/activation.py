@@ -17,6 +17,7 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.idioms.by_code import by_code, by_tabulated_code, every_code
 from tflite_ort.opmap.idioms.leaky_slopes import leaky_slopes
+from tflite_ort.opmap.idioms.rescaled_codes import Codes, requantized, rescaled_codes
 from tflite_ort.opmap.idioms.softmax_codes import softmax_lowerings, softmax_of_int16
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -31,7 +32,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.arithmetic.code_functions import leaky_relu_codes, sigmoid_int16, tanh_int16
-from tflite_ort.schema.arithmetic.fixed_point import saturate
+from tflite_ort.schema.values.semantics import rounded_ratio
 from tflite_ort.schema.values.sizes import is_known
 
 Array = npt.NDArray[Any]
@@ -146,14 +147,24 @@ def relu_between(
     check_types(op, _FLOAT32 | types)
     input, output = op["input"], op.output
     layout, domain = g.layout(input, rows=True), Domain.REAL
-    if (
-        input.type in _BYTES
-        and input.quantization
-        and input.quantization.equals(output.quantization)
-    ):
+    if input.type in _CODES:
+        if input.type is _T.INT16 or not _are_alike(input, output):
+            rescaled_codes(op, g, _requantized(op), activation=activation)
+            return
         domain = Domain.STORED
     x = g.read(input, layout=layout, domain=domain)
     g.write(output, x, layout=layout, domain=domain, activation=activation)
+
+
+def _are_alike(a: TensorView, b: TensorView) -> bool:
+    """Whether the codes of both mean the same numbers."""
+    return a.quantization is not None and a.quantization.equals(b.quantization)
+
+
+def _requantized(op: View) -> Array:
+    """Every code in the unit of the output; TFLite divides the scales in float32 here."""
+    source, target = Codes.of(op["input"]), Codes.of(op.output)
+    return requantized(source, target, np.float32(source.scale) / np.float32(target.scale))
 
 
 for operator, last, activation, types in (
@@ -166,14 +177,16 @@ for operator, last, activation, types in (
 
 @translator(Op.RELU_0_TO_1, versions=(1, 1))
 def relu_0_to_1(op: View, g: Graph) -> None:
-    """Clip to [0, 1]; of codes to 1, and the codes are limited to that of 0: ONNX Runtime leaves
-    out a Clip of reals that are all within 1e-7 of its limits."""
+    """Clip to [0, 1]."""
     check_types(op, _FLOAT32 | _BYTES)
-    layout, coded = g.layout(op["input"]), op.output.is_quantized
-    low, high = None if coded else g.constant(0, np.float32), g.constant(1, np.float32)
+    if op.output.quantization is not None and op.output.is_quantized:
+        most = rounded_ratio(1.0, op.output.quantization.scalar_scale)
+        relu = ActivationFunctionType.RELU
+        rescaled_codes(op, g, _requantized(op), activation=relu, most=most)
+        return
+    layout, (low, high) = g.layout(op["input"]), (g.constant(x, np.float32) for x in (0, 1))
     x = g.op("Clip", g.read(op["input"], layout=layout), low, high)
-    activation = ActivationFunctionType.RELU if coded else ActivationFunctionType.NONE
-    g.write(op.output, x, layout=layout, activation=activation)
+    g.write(op.output, x, layout=layout)
 
 
 @translator(Op.LEAKY_RELU, versions=(1, 2))
@@ -186,14 +199,19 @@ def leaky_relu(op: OperatorView[LeakyReluOptions], g: Graph) -> None:
         unary("LeakyRelu", _FLOAT32, {"alpha": float(alpha)}, op, g)
         return
     scale, unit = given.sole_scale, made.sole_scale
-    if input.type is _T.INT16:
-        centred = every_code(_T.INT16).astype(np.int32) - np.int32(given.scalar_zero_point)
-        codes = leaky_relu_codes(centred, scale, alpha, unit)
-        by_code(op, g, saturate(codes + made.scalar_zero_point, np.int16))
+    slopes = None if input.type is _T.INT16 else leaky_slopes(scale / unit, alpha)
+    if slopes is not None:
+        layout, (unit_of_codes, slope) = g.layout(input), slopes
+        x = g.read_steps(input, float(scale) / unit_of_codes, layout=layout)
+        g.write(output, g.op("LeakyRelu", x, alpha=slope), layout=layout)
         return
-    layout, (unit_of_codes, slope) = g.layout(input), leaky_slopes(scale / unit, alpha)
-    x = g.read_steps(input, float(scale) / unit_of_codes, layout=layout)
-    g.write(output, g.op("LeakyRelu", x, alpha=slope), layout=layout)
+    source, target, slope = Codes.of(input), Codes.of(output), float(alpha)
+    steps = source.steps().astype(np.int32)
+    wanted = target.filed(leaky_relu_codes(steps, scale, alpha, unit))
+    if input.type is _T.INT16:
+        by_code(op, g, wanted)
+        return
+    rescaled_codes(op, g, wanted, slope, sloped=lambda x: g.op("LeakyRelu", x, alpha=slope))
 
 
 # The opset that brought Gelu.

@@ -33,6 +33,7 @@ from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.idioms.long_runs import read_operand
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.idioms.movement import moved_domain
+from tflite_ort.opmap.idioms.rescaled_codes import Codes, rescaled_codes
 from tflite_ort.opmap.registry import translator
 from tflite_ort.records import record
 from tflite_ort.schema import (
@@ -44,6 +45,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.arithmetic.fixed_point import rescale
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.semantics import quantized_range
 from tflite_ort.schema.values.sizes import differ, may_differ
@@ -313,7 +315,10 @@ def abs(op: View, g: Graph) -> None:
     input, output = op["input"], op.output
     plain = input.type is _T.INT32 or (input.type is _T.INT16 and not input.is_quantized)
     if not plain:
-        x, layout = _read(op, g, _FLOAT32 | {_T.INT8, _T.INT16})
+        if input.is_quantized and input.type is output.type and input.type in (_T.INT8, _T.INT16):
+            _abs_of_codes(op, g)
+            return
+        x, layout = _read(op, g, _FLOAT32)
         g.write(output, g.op("Abs", x), layout=layout)
         return
     if input.type is not output.type or output.is_quantized is not input.is_quantized:
@@ -321,6 +326,13 @@ def abs(op: View, g: Graph) -> None:
     layout = g.layout(input)
     result = g.op("Abs", g.read(input, layout=layout, domain=Domain.FILE))
     g.write(output, result, layout=layout, domain=Domain.FILE)
+
+
+def _abs_of_codes(op: View, g: Graph) -> None:
+    source, target = Codes.of(op["input"]), Codes.of(op.output)
+    steps = np.abs(source.steps()).astype(np.int32)
+    wanted = target.filed(rescale(steps, np.float32(source.scale) / np.float32(target.scale)))
+    rescaled_codes(op, g, wanted, -1.0, sloped=partial(g.op, "Abs"))
 
 
 @translator(Op.NEG, versions=(1, 1))
