@@ -18,6 +18,7 @@ from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.idioms.by_code import by_code, by_tabulated_code, every_code
 from tflite_ort.opmap.idioms.leaky_slopes import leaky_slopes
 from tflite_ort.opmap.idioms.rescaled_codes import Codes, requantized, rescaled_codes
+from tflite_ort.opmap.idioms.sloped_codes import rounds_as_reals, write_sloped
 from tflite_ort.opmap.idioms.softmax_codes import softmax_lowerings, softmax_of_int16
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -260,6 +261,9 @@ def prelu(op: View, g: Graph) -> None:
     layout = g.layout(input)
     if g.target.block and layout is Layout.FIRST and _is_blocked(input, alpha):
         g.write(op.output, blocked_prelu(op, g), layout=layout)
+        return
+    if input.is_quantized and input.type in _BYTES and not rounds_as_reals(op):
+        write_sloped(op, g, layout)
         return
     x = g.read(input, layout=layout)
     is_plain = g.target.cpu_kernels and input.type is _T.FLOAT32
