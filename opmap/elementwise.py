@@ -19,12 +19,13 @@ from tflite_ort.opmap.graph.rows import row_shape
 from tflite_ort.opmap.graph.sums_before_norms import SUM_OF_EQUALS
 from tflite_ort.opmap.idioms.angles import atan2
 from tflite_ort.opmap.idioms.bits import right_shift
-from tflite_ort.opmap.idioms.by_code import by_tabulated_code
+from tflite_ort.opmap.idioms.by_code import by_code, by_tabulated_code, failing_below_0
 from tflite_ort.opmap.idioms.division import floor_modulo, floor_quotient, quotient
 from tflite_ort.opmap.idioms.exact_arithmetic import (
-    difference_of_bytes,
+    adds_codes,
     exact_codes,
     product,
+    rounded_bytes,
     takes_exact_codes,
     total,
 )
@@ -45,6 +46,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.arithmetic.code_functions import root_codes
 from tflite_ort.schema.arithmetic.fixed_point import rescale
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.semantics import quantized_range
@@ -105,8 +107,8 @@ class Binary:
         if quantized and self.op in EXACT and takes_exact_codes(op, g):
             exact_codes(op, g)
             return
-        if quantized and self.op is Op.SUB and output.type in _BYTES:
-            difference_of_bytes(op, g)
+        if quantized and output.type in _BYTES and _is_rounded_in_units(op):
+            rounded_bytes(op, g)
             return
         domain = Domain.REAL if quantized else self.domain
         if domain is Domain.STORED:
@@ -120,6 +122,11 @@ class Binary:
         if self.op is Op.ADD and _are_equals(a, b, layout):
             result.marks |= {SUM_OF_EQUALS}
         g.write(output, result, layout=layout, domain=domain, activation=activation)
+
+
+def _is_rounded_in_units(op: View) -> bool:
+    """Whether sums of 8-bit codes are computed by floats because of their halves."""
+    return op.op is Op.SUB or (op.op is Op.ADD and not adds_codes(op))
 
 
 def _are_equals(a: TensorView, b: TensorView, layout: Layout) -> bool:
@@ -283,7 +290,16 @@ def log(op: View, g: Graph) -> None:
 
 @translator(Op.SQRT, versions=(1, 2))
 def sqrt(op: View, g: Graph) -> None:
-    """Sqrt; for codes Floor(Sqrt(x) / scale) * scale, since TFLite truncates the code."""
+    """Sqrt; for codes Floor(Sqrt(x) / scale) * scale, since TFLite truncates the code. For 16-bit
+    codes a Gather."""
+    if op["input"].type is op.output.type is _T.INT16:
+        source, target = Codes.of(op["input"]), Codes.of(op.output)
+        if source.zero_point or target.zero_point:
+            raise Untranslatable("INT16 with a zero point")
+        scales = np.float32(source.scale), np.float32(target.scale)
+        wanted = target.filed(root_codes(np.maximum(source.steps(), 0), *scales))
+        by_code(op, g, wanted, partial(failing_below_0, g))
+        return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     root = g.op("Sqrt", x)
     quantization = op.output.quantization

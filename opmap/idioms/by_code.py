@@ -72,11 +72,12 @@ def by_tabulated_code(op: OperatorView[Any], g: Graph) -> bool:
         every_code(TensorType.INT16), function, given.scalar_scale, made.scalar_scale
     )
     if op.op is Op.RSQRT:
-        by_code(op, g, results, partial(_failing_below_0, g))
+        by_code(op, g, results, partial(failing_below_0, g))
     else:
         by_code(op, g, results)
     return True
 
 
-def _failing_below_0(g: Graph, codes: ir.Value) -> ir.Value:
+def failing_below_0(g: Graph, codes: ir.Value) -> ir.Value:
+    """Codes, in a graph that fails where there is one below 0."""
     return failing(g, codes, g.op("Less", codes, g.ints(0)))

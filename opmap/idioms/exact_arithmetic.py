@@ -104,20 +104,27 @@ def _multiplier_of_bytes(op: View) -> float:
     return float(first * second / made)
 
 
-def difference_of_bytes(op: View, g: Graph) -> None:
-    """Floor(a - b + 1/2) in units of the output's scale: XNNPACK rounds halves up. Halves are
-    common: models centre images by subtracting half a code.
+def adds_codes(op: View) -> bool:
+    """Whether QLinearAdd holds all sums of 8-bit codes, few of which are next to a half."""
+    first, second, made = map(float, _scales(op))
+    zeros = [_carried_zero(tensor) for tensor in (*op.present_inputs(), op.output)]
+    second = -second if op.op is Op.SUB else second
+    return _adds_codes(first / made, second / made, *zeros)
 
-    Without halves it is QLinearAdd of a and b, which has a scale below 0: ONNX Runtime has no fused
-    Sub.
+
+def rounded_bytes(op: View, g: Graph) -> None:
+    """Floor(a + b + 1/2), or of a - b, in units of the output's scale, of 8-bit codes: TFLite
+    rounds halves up. Halves are common: models centre images by subtracting half a code.
+
+    Without halves SUB is QLinearAdd of a and b, which has a scale below 0: ONNX Runtime has no
+    fused Sub.
     """
     a, b, output = op["input1"], op["input2"], op.output
     assert output.quantization is not None
     unit, layout = output.quantization.scalar_scale, g.layout(a, b)
     scales = [t.quantization.scalar_scale for t in (a, b) if t.quantization is not None]
     activation = op.options.fused_activation_function
-    zeros = [_carried_zero(tensor) for tensor in (a, b, output)]
-    if g.target.cpu_kernels and _adds_codes(*(x / unit for x in scales), *zeros):
+    if op.op is Op.SUB and g.target.cpu_kernels and adds_codes(op):
         first = read_operand(g, a, b, layout, Domain.REAL, output.rank)
         codes = read_operand(g, b, a, layout, Domain.STORED, output.rank)
         step = g.constant(np.float32(-scales[1]))
@@ -129,7 +136,8 @@ def difference_of_bytes(op: View, g: Graph) -> None:
         g.read_steps(t, scale / unit, layout=layout, rank=output.rank)
         for t, scale in zip(long, scales, strict=True)
     )
-    codes = g.quantize_units(g.op("Sub", first, second), output)
+    units = g.op("Sub" if op.op is Op.SUB else "Add", first, second)
+    codes = g.quantize_units(units, output)
     g.write(output, codes, layout=layout, domain=Domain.STORED, activation=activation)
 
 
@@ -140,16 +148,16 @@ def _carried_zero(tensor: TensorView) -> int:
 # An operator is translated twice.
 @lru_cache(maxsize=256)
 def _adds_codes(first: float, second: float, a: int, b: int, output: int) -> bool:
-    """Whether QLinearAdd holds all differences of codes, few of which are next to a half.
+    """As `adds_codes`.
 
     Args:
         first, second: what a code counts in units of the result's.
         a, b, output: zero points.
     """
-    if _largest_sum(first, second) >= _INEXACT_SUM:
+    if _largest_sum(abs(first), abs(second)) >= _INEXACT_SUM:
         return False
     codes = np.arange(256)
-    sums = np.subtract.outer((codes - a) * first, (codes - b) * second) + output
+    sums = np.add.outer((codes - a) * first, (codes - b) * second) + output
     near = np.abs(sums - np.floor(sums) - 0.5) < _NEAR
     near &= (sums > -1) & (sums < 256)
     return int(np.count_nonzero(near)) <= _FEW_PAIRS

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.by_code import by_code, every_code
 from tflite_ort.opmap.idioms.fixed_point import centred_codes
 from tflite_ort.schema import (
@@ -28,6 +28,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.arithmetic.code_functions import joined_codes
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier, rescale, saturate
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.semantics import quantized_activation_bounds
@@ -145,6 +146,22 @@ def rescaled_codes(
         g.write(op.output, codes, layout=layout, domain=Domain.STORED, activation=activation)
     else:
         by_code(op, g, np.clip(wanted, low, high))
+
+
+def operand_to_join(
+    g: Graph, tensor: TensorView, output: TensorView, layout: Layout, domain: Domain
+) -> ir.Value:
+    """An operand of CONCATENATION; the reals of uint8 codes in a unit in which they are rounded to
+    codes of the output as TFLite rounds them."""
+    if domain is not Domain.REAL or not (tensor.is_quantized and output.is_quantized):
+        return g.read(tensor, layout=layout, domain=domain)
+    source, target = Codes.of(tensor), Codes.of(output)
+    pairs = ((np.float32(each.scale), each.zero_point) for each in (source, target))
+    wanted = joined_codes(every_code(source.type), *pairs)
+    unit = _exact_unit(source, target, 1.0, 0, _HIGHEST, wanted.tobytes())
+    if source == target or unit is None or unit == 1.0:
+        return g.read(tensor, layout=layout)
+    return g.read_steps(tensor, source.scale / unit, layout=layout)
 
 
 def _looked_up(g: Graph, steps: ir.Value, lookups: Twice) -> ir.Value:
