@@ -22,8 +22,8 @@ from tflite_ort.opmap.idioms.bits import right_shift
 from tflite_ort.opmap.idioms.by_code import by_code, by_tabulated_code, failing_below_0
 from tflite_ort.opmap.idioms.division import floor_modulo, floor_quotient, quotient
 from tflite_ort.opmap.idioms.exact_arithmetic import (
-    adds_codes,
     exact_codes,
+    has_halves,
     product,
     rounded_bytes,
     takes_exact_codes,
@@ -107,7 +107,7 @@ class Binary:
         if quantized and self.op in EXACT and takes_exact_codes(op, g):
             exact_codes(op, g)
             return
-        if quantized and output.type in _BYTES and _is_rounded_in_units(op):
+        if quantized and output.type in _BYTES and has_halves(op):
             rounded_bytes(op, g)
             return
         domain = Domain.REAL if quantized else self.domain
@@ -122,11 +122,6 @@ class Binary:
         if self.op is Op.ADD and _are_equals(a, b, layout):
             result.marks |= {SUM_OF_EQUALS}
         g.write(output, result, layout=layout, domain=domain, activation=activation)
-
-
-def _is_rounded_in_units(op: View) -> bool:
-    """Whether sums of 8-bit codes are computed by floats because of their halves."""
-    return op.op is Op.SUB or (op.op is Op.ADD and not adds_codes(op))
 
 
 def _are_equals(a: TensorView, b: TensorView, layout: Layout) -> bool:

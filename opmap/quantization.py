@@ -34,6 +34,7 @@ View = OperatorView[Any]
 _T = TensorType
 _REAL = ir.DataType.FLOAT
 _CODES = frozenset({_T.UINT8, _T.INT8, _T.INT16})
+_NARROW = frozenset(PACKED_BITS) - {_T.INT2}
 _FLOATS = frozenset({_T.FLOAT32, _T.FLOAT64, _T.FLOAT16, _T.BFLOAT16})
 _INTEGERS = frozenset(
     {_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32, _T.INT64, _T.BOOL}
@@ -64,6 +65,9 @@ def quantize(op: View, g: Graph) -> None:
     if input.type is _T.INT32 and output.type in (_T.INT8, _T.INT16):
         _narrow(op, g)
         return
+    if output.type in _NARROW and output.is_quantized:
+        _quantize_along(op, g)
+        return
     if output.type not in _CODES or input.type not in _CODES | {_T.FLOAT32}:
         raise refusal(op)
     if not output.is_quantized or (input.type, output.type) == (_T.INT16, _T.UINT8):
@@ -88,8 +92,8 @@ def quantize(op: View, g: Graph) -> None:
 
 
 def _quantize_along(op: View, g: Graph) -> None:
-    """Codes of a scale for each place along an axis. TFLite rounds halves away from zero there,
-    QuantizeLinear to even. NaN becomes the highest code."""
+    """Codes of a scale for each place along an axis, or of 4 bits. TFLite rounds halves away from
+    zero there, QuantizeLinear to even. NaN becomes the highest code."""
     input, output = op["input"], op.output
     if input.type is not _T.FLOAT32:
         raise refusal(op)
