@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.idioms.by_code import by_code, by_tabulated_code, every_code
+from tflite_ort.opmap.idioms.function_codes import Function, function_table, write_function
 from tflite_ort.opmap.idioms.leaky_slopes import leaky_slopes
 from tflite_ort.opmap.idioms.rescaled_codes import Codes, requantized, rescaled_codes
 from tflite_ort.opmap.idioms.sloped_codes import rounds_as_reals, write_sloped
@@ -73,6 +74,18 @@ def unary(
     g.write(op.output, result, layout=layout)
 
 
+def of_reals_or_codes(
+    op_type: str, function: Function, attributes: dict[str, Any], op: View, g: Graph
+) -> None:
+    """One node on real numbers; of codes in a unit in which they become TFLite's."""
+    if op["input"].is_quantized:
+        write_function(op, g, function, partial(g.op, op_type, **attributes))
+        return
+    layout = g.layout(op["input"], rows=True)
+    result = g.op(op_type, g.read(op["input"], layout=layout), **attributes)
+    g.write(op.output, result, layout=layout)
+
+
 translator(Op.HARD_SWISH, versions=(1, 1))(partial(unary, "HardSwish", _FLOAT32 | _BYTES, {}))
 
 
@@ -80,10 +93,10 @@ translator(Op.HARD_SWISH, versions=(1, 1))(partial(unary, "HardSwish", _FLOAT32 
 def elu(op: View, g: Graph) -> None:
     """Elu. ONNX Runtime takes 1 off a power, so that small numbers lose their last bits: of codes
     that are as small, those that are not cut are the numbers themselves."""
+    check_types(op, _FLOAT32 | {_T.INT8})
     if not _is_fine(op):
-        unary("Elu", _FLOAT32 | {_T.INT8}, {}, op, g)
+        of_reals_or_codes("Elu", function_table.exact_elu, {}, op, g)
         return
-    check_types(op, frozenset({_T.INT8}))
     layout = g.layout(op["input"])
     g.write(op.output, g.read(op["input"], layout=layout), layout=layout)
 
@@ -231,8 +244,11 @@ def gelu(op: OperatorView[GeluOptions], g: Graph) -> None:
         x = g.read(op["input"], layout=layout)
         g.write(op.output, _composed_gelu(g, x, op.options.approximate), layout=layout)
         return
-    approximation = "tanh" if op.options.approximate else "none"
-    unary("Gelu", _HALF | _BYTES, {"approximate": approximation}, op, g)
+    approximate = op.options.approximate
+    function = function_table.gelu_by_tanh if approximate else function_table.exact_gelu
+    check_types(op, _HALF | _BYTES)
+    attributes = {"approximate": "tanh" if approximate else "none"}
+    of_reals_or_codes("Gelu", function, attributes, op, g)
 
 
 def _composed_gelu(g: Graph, x: ir.Value, approximate: bool) -> ir.Value:

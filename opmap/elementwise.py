@@ -30,6 +30,7 @@ from tflite_ort.opmap.idioms.exact_arithmetic import (
     total,
 )
 from tflite_ort.opmap.idioms.extremes import extreme
+from tflite_ort.opmap.idioms.function_codes import function_table, write_function
 from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.idioms.long_runs import read_operand
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
@@ -268,7 +269,10 @@ def exp(op: View, g: Graph) -> None:
     """Exp."""
     if by_tabulated_code(op, g):
         return
-    x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
+    if op["input"].type is op.output.type is _T.INT8:
+        write_function(op, g, function_table.exact_exp, partial(g.op, "Exp"))
+        return
+    x, layout = _read(op, g, _FLOAT32)
     g.write(op.output, g.op("Exp", x), layout=layout)
 
 
