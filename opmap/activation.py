@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,13 @@ import numpy.typing as npt
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.idioms.by_code import by_code, by_tabulated_code, every_code
-from tflite_ort.opmap.idioms.function_codes import Function, function_table, write_function
+from tflite_ort.opmap.idioms.function_codes import Function, write_function
 from tflite_ort.opmap.idioms.leaky_slopes import leaky_slopes
 from tflite_ort.opmap.idioms.rescaled_codes import Codes, requantized, rescaled_codes
 from tflite_ort.opmap.idioms.sloped_codes import rounds_as_reals, write_sloped
 from tflite_ort.opmap.idioms.softmax_codes import softmax_lowerings, softmax_of_int16
 from tflite_ort.opmap.registry import translator
+from tflite_ort.optional import late
 from tflite_ort.schema import (
     ActivationFunctionType,
     GeluOptions,
@@ -36,6 +37,11 @@ from tflite_ort.schema import (
 from tflite_ort.schema.arithmetic.code_functions import leaky_relu_codes, sigmoid_int16, tanh_int16
 from tflite_ort.schema.values.semantics import rounded_ratio
 from tflite_ort.schema.values.sizes import is_known
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.arithmetic import function_table
+else:
+    function_table = late("tflite_ort.schema.arithmetic.function_table")
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -178,7 +184,7 @@ def _are_alike(a: TensorView, b: TensorView) -> bool:
 def _requantized(op: View) -> Array:
     """Every code in the unit of the output; TFLite divides the scales in float32 here."""
     source, target = Codes.of(op["input"]), Codes.of(op.output)
-    return requantized(source, target, np.float32(source.scale) / np.float32(target.scale))
+    return requantized(source, target, float(np.float32(source.scale) / np.float32(target.scale)))
 
 
 for operator, last, activation, types in (

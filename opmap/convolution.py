@@ -363,7 +363,7 @@ def transpose_conv_of_computed_size(op: OperatorView[TransposeConvOptions], g: G
     """ConvTranspose without padding, cropped to the computed size, then the bias."""
     input, filter, options = op["input"], op["filter"], op.options
     kernel, strides = filter.shape[1:3], (options.stride_h, options.stride_w)
-    attributes = {"kernel_shape": kernel, "strides": strides}
+    attributes: dict[str, Any] = {"kernel_shape": kernel, "strides": strides}
     windows = list(zip(input.shape[1:3], kernel, strides, (1, 1), strict=True))
     sizes = computed_sizes(op, g, filter.shape[0])
     cropped = partial(cut, op, g, sizes=sizes, windows=windows)

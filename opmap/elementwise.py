@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial, reduce
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,13 +30,14 @@ from tflite_ort.opmap.idioms.exact_arithmetic import (
     total,
 )
 from tflite_ort.opmap.idioms.extremes import extreme
-from tflite_ort.opmap.idioms.function_codes import function_table, write_function
+from tflite_ort.opmap.idioms.function_codes import write_function
 from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.idioms.long_runs import read_operand
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.idioms.rescaled_codes import Codes, rescaled_codes
 from tflite_ort.opmap.registry import translator
+from tflite_ort.optional import late
 from tflite_ort.records import record
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -52,6 +53,11 @@ from tflite_ort.schema.arithmetic.fixed_point import rescale
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.semantics import quantized_range
 from tflite_ort.schema.values.sizes import differ, may_differ
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.arithmetic import function_table
+else:
+    function_table = late("tflite_ort.schema.arithmetic.function_table")
 
 View = OperatorView[Any]
 Emit = Callable[[View, Graph, ir.Value, ir.Value], ir.Value]

@@ -34,5 +34,5 @@ def code_table(op: OperatorView[Any], function: Function) -> Array:
     input, output = op.present_inputs()[0], op.output
     bounds = np.iinfo(input.dtype)
     codes = np.arange(bounds.min, bounds.max + 1)
-    pairs = ((scale(op, each), zero_point(op, each)) for each in (input, output))
-    return byte_table(codes, function, *pairs, output.dtype)
+    source, target = ((scale(op, each), zero_point(op, each)) for each in (input, output))
+    return byte_table(codes, function, source, target, output.dtype)

@@ -55,10 +55,9 @@ def write_function(
 
 
 def _table(source: Codes, target: Codes, function: Function) -> Any:
-    pairs = ((np.float32(each.scale), each.zero_point) for each in (source, target))
-    return function_table.byte_table(
-        every_code(source.type), function, *pairs, NUMPY_DTYPE[target.type]
-    )
+    given, made = ((np.float32(each.scale), each.zero_point) for each in (source, target))
+    codes, dtype = every_code(source.type), NUMPY_DTYPE[target.type]
+    return function_table.byte_table(codes, function, given, made, dtype)
 
 
 @lru_cache(maxsize=256)

@@ -38,7 +38,7 @@ def joined_codes(
 def root_codes(centred: Array, scale: np.float32, output_scale: np.float32) -> Array:
     """Codes of the square roots, less their zero point, of codes less theirs; cut, not rounded."""
     roots = np.sqrt(scale * centred.astype(np.float32)) / output_scale
-    return np.minimum(roots, _BEYOND_CODES).astype(np.int64)
+    return np.asarray(np.minimum(roots, _BEYOND_CODES), np.int64)
 
 
 def _sigmoid_points() -> npt.NDArray[np.int64]:

@@ -86,6 +86,7 @@ def byte_table(
 
     Args:
         source, target: scales and zero points.
+        dtype: of the results.
     """
     real = source[0] * (codes.astype(np.int32) - source[1]).astype(np.float32)
     with np.errstate(over="ignore", divide="ignore"):
