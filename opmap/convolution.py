@@ -21,12 +21,14 @@ from tflite_ort.opmap.idioms.convolution_operands import (
 from tflite_ort.opmap.idioms.convolution_phases import transposed_lowerings
 from tflite_ort.opmap.idioms.convolution_sizes import (
     computed_sizes,
+    cut,
     misfit,
     past_last_window,
     write_cut,
 )
 from tflite_ort.opmap.idioms.exact_sums import (
     ExactSums,
+    Layer,
     Rounding,
     rounded_twice,
     rounded_wide,
@@ -72,7 +74,11 @@ ImageConvolution = OperatorView[Conv2DOptions] | OperatorView[DepthwiseConv2DOpt
 Operands = tuple[ir.Value, ir.Value, int]
 
 # From the layout of a filter to the output channels, those of the input, rows and columns.
-_PERMUTATIONS = {Op.CONV_2D: (0, 3, 1, 2), Op.DEPTHWISE_CONV_2D: (3, 0, 1, 2)}
+_PERMUTATIONS = {
+    Op.CONV_2D: (0, 3, 1, 2),
+    Op.DEPTHWISE_CONV_2D: (3, 0, 1, 2),
+    Op.TRANSPOSE_CONV: (0, 3, 1, 2),
+}
 # Up to so many channels a Transpose of the image costs more than a convolution of rows.
 _ROW_CHANNELS = 4
 
@@ -227,7 +233,8 @@ def convolution(
     rounding = _rounding(op)
     sums = ExactSums.of(op, g, _PERMUTATIONS[op.op], rounding=rounding)
     if sums is not None:
-        _exact_convolution(op, g, windows, sums, rounding)
+        attributes = _attributes(op, windows, op["input"].shape[3] // sums.weights.shape[1])
+        _exact_convolution(op, g, sums, rounding, partial(g.op, "Conv", **attributes))
         return
     plain = partial(_plain_convolution, op, g, windows, operands)
     lowerings = image_lowerings(op, g, windows, plain)
@@ -248,30 +255,20 @@ def _plain_convolution(
 
 
 def _exact_convolution(
-    op: ImageConvolution,
-    g: Graph,
-    windows: tuple[WindowAxis, WindowAxis] | None,
-    sums: ExactSums,
-    rounding: Rounding,
+    op: OperatorView[Any], g: Graph, sums: ExactSums, rounding: Rounding, layer: Layer
 ) -> None:
     """The convolution of 16-bit codes, as TFLite rounds it."""
-    groups = op["input"].shape[3] // sums.weights.shape[1]
-    attributes = _attributes(op, windows, groups)
-    codes = sums.codes(
-        g,
-        g.read_steps(op["input"], layout=Layout.FIRST),
-        lambda image, weights: g.op("Conv", image, weights, **attributes),
-        (-1, 1, 1),
-        rounding,
-    )
+    steps = g.read_steps(op["input"], layout=Layout.FIRST)
+    codes = sums.codes(g, steps, layer, (-1, 1, 1), rounding)
     g.write(op.output, codes, layout=Layout.FIRST, domain=Domain.STORED)
 
 
-def _rounding(op: ImageConvolution) -> Rounding:
+def _rounding(op: OperatorView[Any]) -> Rounding:
     """How TFLite rounds sums of 16-bit activations."""
     options = op.options
-    narrow = isinstance(options, Conv2DOptions) and options.quantized_bias_type == TensorType.INT32
-    return rounded_twice if narrow else rounded_wide
+    if isinstance(options, DepthwiseConv2DOptions):
+        return rounded_wide
+    return rounded_twice if options.quantized_bias_type == TensorType.INT32 else rounded_wide
 
 
 def _attributes(
@@ -323,33 +320,62 @@ def _transposed(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
     top, bottom = explicit_padding(options.padding, size[0], kh, strides[0])
     left, right = explicit_padding(options.padding, size[1], kw, strides[1])
     reached = ((height - 1) * strides[0] + kh, (width - 1) * strides[1] + kw)
+    attributes: dict[str, Any] = {
+        "kernel_shape": [kh, kw],
+        "strides": strides,
+        "pads": [top, left, bottom, right],
+        # Cells past the last window have the bias alone.
+        "output_padding": [max(0, size[0] - reached[0]), max(0, size[1] - reached[1])],
+    }
+    if _transposed_exactly(op, g, lambda whole: whole, attributes):
+        return
     result = g.op(
         "ConvTranspose",
         hybrid_image(op, g, g.read(input, layout=Layout.FIRST)),
         relaid_filter(g, input, filter, (3, 0, 1, 2), axis=1),
         accumulator_bias(g, input, filter, op.get("bias")),
-        kernel_shape=[kh, kw],
-        strides=strides,
-        pads=[top, left, bottom, right],
-        # Cells past the last window have the bias alone.
-        output_padding=[max(0, size[0] - reached[0]), max(0, size[1] - reached[1])],
+        **attributes,
     )
     g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
+
+
+def _transposed_exactly(
+    op: OperatorView[TransposeConvOptions],
+    g: Graph,
+    cut: Callable[[ir.Value], ir.Value],
+    attributes: dict[str, Any],
+) -> bool:
+    """Whether ConvTranspose of 16-bit codes is exact; then it is written, `cut` to its size."""
+    rounding = _rounding(op)
+    sums = ExactSums.of(op, g, _PERMUTATIONS[op.op], rounding=rounding)
+    if sums is None:
+        return False
+
+    def layer(image: ir.Value, weights: ir.Value) -> ir.Value:
+        weights = g.op("Transpose", weights, perm=[1, 0, 2, 3])
+        return cut(g.op("ConvTranspose", image, weights, **attributes))
+
+    _exact_convolution(op, g, sums, rounding, layer)
+    return True
 
 
 def transpose_conv_of_computed_size(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
     """ConvTranspose without padding, cropped to the computed size, then the bias."""
     input, filter, options = op["input"], op["filter"], op.options
     kernel, strides = filter.shape[1:3], (options.stride_h, options.stride_w)
+    attributes: dict[str, Any] = {"kernel_shape": kernel, "strides": strides}
+    windows = list(zip(input.shape[1:3], kernel, strides, (1, 1), strict=True))
+    sizes = computed_sizes(op, g, filter.shape[0])
+    cropped = partial(cut, op, g, sizes=sizes, windows=windows)
+    if _transposed_exactly(op, g, lambda whole: cropped(whole=whole), attributes):
+        return
     whole = g.op(
         "ConvTranspose",
         hybrid_image(op, g, g.read(input, layout=Layout.FIRST)),
         relaid_filter(g, input, filter, (3, 0, 1, 2), axis=1),
-        kernel_shape=kernel,
-        strides=strides,
+        **attributes,
     )
-    windows = list(zip(input.shape[1:3], kernel, strides, (1, 1), strict=True))
-    write_cut(op, g, whole, computed_sizes(op, g, filter.shape[0]), windows)
+    write_cut(op, g, whole, sizes, windows)
 
 
 @translator(Op.CONV_3D, versions=(1, 1))

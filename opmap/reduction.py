@@ -9,6 +9,7 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.code_means import pooled_codes, pools_images, rescaled_units
+from tflite_ort.opmap.idioms.code_products import product_of_codes
 from tflite_ort.opmap.idioms.code_sums import (
     Rescaled,
     amplifies,
@@ -229,7 +230,10 @@ def reduce_prod(op: OperatorView[ReducerOptions], g: Graph) -> None:
         _of_truths(op, g, "ReduceMin")
         return
     if input.is_quantized or op.output.is_quantized:
-        raise Untranslatable("TFLite rounds the product of codes after each factor")
+        axes = _axes(op) if _known_terms(op) else None
+        codes = g.reshape(product_of_codes(g, input, op.output, axes), op.output.shape)
+        g.write(op.output, codes, domain=Domain.FILE)
+        return
     if input.type is TensorType.FLOAT32:
         _reduce(op, g, "ReduceProd", layout, Domain.REAL)
         return
@@ -433,15 +437,7 @@ def _write(
         g.write(op.output, g.reshape(value, op.output.shape), domain=domain)
 
 
-@translator(
-    Op.REDUCE_WINDOW,
-    versions=(1, 1),
-    constants=(
-        "window",
-        "strides",
-        "dilations",
-    ),
-)
+@translator(Op.REDUCE_WINDOW, versions=(1, 1), constants=("window", "strides", "dilations"))
 def reduce_window(op: OperatorView[ReduceWindowOptions], g: Graph) -> None:
     """Slices of the input, combined axis by axis, for any function, rank and dilation."""
     listed = (tuple(integers(op[name])) for name in ("window", "strides", "dilations"))

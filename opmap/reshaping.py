@@ -38,6 +38,7 @@ from tflite_ort.opmap.idioms.padding import (
     symmetric,
 )
 from tflite_ort.opmap.idioms.pairs import as_pairs
+from tflite_ort.opmap.idioms.rescaled_codes import operand_to_join
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -168,7 +169,7 @@ def concatenation(op: OperatorView[ConcatenationOptions], g: Graph) -> None:
         domain = Domain.REAL
     layout = Layout.LAST if domain is Domain.FILE else g.layout(*values)
     axis = layout.axis(normalized_axis(op.options.axis, output.rank), output.rank)
-    parts = [g.read(value, layout=layout, domain=domain) for value in values]
+    parts = [operand_to_join(g, value, output, layout, domain) for value in values]
     g.write(output, g.op("Concat", *parts, axis=axis), layout=layout, domain=domain)
 
 

@@ -38,6 +38,19 @@ def write_cut(
     op: TransposedConvolution, g: Graph, whole: ir.Value, sizes: ir.Value, windows: Windows
 ) -> None:
     """Write a transposed convolution without padding, cropped or extended to `sizes`, plus bias."""
+    result = cut(op, g, whole, sizes, windows)
+    bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
+    if bias is not None:
+        result = g.op("Add", result, g.op("Unsqueeze", bias, g.ints(range(1, 1 + len(windows)))))
+    if op.op is Op.CONV_3D_TRANSPOSE:
+        result = g.finite(result)
+    g.write(op.output, result, layout=Layout.FIRST, activation=op.options.fused_activation_function)
+
+
+def cut(
+    op: TransposedConvolution, g: Graph, whole: ir.Value, sizes: ir.Value, windows: Windows
+) -> ir.Value:
+    """A transposed convolution without padding, cropped or extended to `sizes`."""
     step = g.ints([stride for _, _, stride, _ in windows])
     cells = g.ints([(k - 1) * dilation + 1 for _, k, _, dilation in windows])
     one, before = g.ints(1), g.ints([0] * len(windows))
@@ -47,13 +60,7 @@ def write_cut(
     after = g.op("Sub", g.op("Add", sizes, before), g.op("Add", last, cells))
     edge = g.ints((0, 0))
     # Negative pads crop.
-    result = g.op("Pad", whole, g.op("Concat", edge, g.op("Neg", before), edge, after, axis=0))
-    bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
-    if bias is not None:
-        result = g.op("Add", result, g.op("Unsqueeze", bias, g.ints(range(1, 1 + len(windows)))))
-    if op.op is Op.CONV_3D_TRANSPOSE:
-        result = g.finite(result)
-    g.write(op.output, result, layout=Layout.FIRST, activation=op.options.fused_activation_function)
+    return g.op("Pad", whole, g.op("Concat", edge, g.op("Neg", before), edge, after, axis=0))
 
 
 def _half_beyond(

@@ -11,7 +11,7 @@ of single cells read them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,15 +117,13 @@ def _reordered(tensor: TensorView, order: npt.NDArray[np.intp]) -> TensorView:
     return replace(tensor, constant=data[..., order], quantization=quantization)
 
 
-def requantized_source(
-    op: View, g: Graph, multipliers: Iterable[float], wanted: Callable[[], Array]
-) -> bool:
+def requantized_source(op: View, g: Graph, multipliers: Iterable[float], wanted: Array) -> bool:
     """Translate QUANTIZE of channels in another order as a convolution by ones; returns whether one
     gives the codes that are wanted.
 
     Args:
         multipliers: of the steps of a code, to try.
-        wanted: gives the code for each code of the input, in ascending order.
+        wanted: the code for each code of the input, in ascending order.
     """
     input, output = op["input"], op.output
     if not (g.target.cpu_kernels and input.type in _BYTES):
@@ -135,12 +133,11 @@ def requantized_source(
     picked = _picked(g, input, input.shape[3])
     if picked is None:
         return False
-    codes = wanted()
     steps = every_code(input.type).astype(np.float32) - np.float32(input.zero)
     exact = (
         scale
         for scale in map(np.float32, multipliers)
-        if np.array_equal(saturate(np.rint(steps * scale) + output.zero, codes.dtype), codes)
+        if np.array_equal(saturate(np.rint(steps * scale) + output.zero, wanted.dtype), wanted)
     )
     scale = next(exact, None)
     if scale is None:

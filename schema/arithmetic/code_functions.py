@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.schema.arithmetic.fixed_point import rescale
+from tflite_ort.schema.arithmetic.fixed_point import held_ratio, rescale, round_half_away, saturate
 
 Array = npt.NDArray[Any]
 Int16Array = npt.NDArray[np.int16]
+
+_BEYOND_CODES = np.float32(2**30)
 
 
 def leaky_relu_codes(
@@ -21,6 +23,22 @@ def leaky_relu_codes(
     above = rescale(centred, scale / output_scale)
     below = rescale(centred, np.abs(scale * alpha / output_scale))
     return np.where(centred >= 0, above, -below if alpha < 0 else below)
+
+
+def joined_codes(
+    codes: Array, source: tuple[np.float32, int], target: tuple[np.float32, int]
+) -> Array:
+    """uint8 codes of a scale and a zero point as those of others, as CONCATENATION makes them."""
+    scale = held_ratio(source[0] * (np.float32(1) / target[0]))
+    bias = np.float32(-source[1]) * scale
+    rounded = round_half_away(codes.astype(np.float32) * scale + bias)
+    return saturate(rounded + target[1], np.uint8)
+
+
+def root_codes(centred: Array, scale: np.float32, output_scale: np.float32) -> Array:
+    """Codes of the square roots, less their zero point, of codes less theirs; cut, not rounded."""
+    roots = np.sqrt(scale * centred.astype(np.float32)) / output_scale
+    return np.asarray(np.minimum(roots, _BEYOND_CODES), np.int64)
 
 
 def _sigmoid_points() -> npt.NDArray[np.int64]:
