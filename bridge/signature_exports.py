@@ -9,7 +9,7 @@ from typing import Any
 
 from tflite_ort.bundles.bundle import Source
 from tflite_ort.export import export_onnx
-from tflite_ort.files import portable_names
+from tflite_ort.files import made_folder, portable_names
 from tflite_ort.opening import model_source
 from tflite_ort.schema import Budgets, ExportError, Model, read_model
 
@@ -38,7 +38,7 @@ def export_signatures(
     source = model_source(model, budgets=budgets)
     read = read_model(source, external_roots=external_roots, budgets=budgets)
     files = signature_files(read, folder)
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    made_folder(folder)
     for key, path in files.items():
         export_onnx(read, path, signature=key, **options)
     return files

@@ -33,8 +33,8 @@ LAYERS = {
     "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}),
     "bridge": (
         {
-            *("closing", "collecting", "files", "kept", "live_views", "optional", "records"),
-            *("signature", "state", "suggestions", "warned"),
+            *("closing", "collecting", "files", "guard", "kept", "live_views", "optional"),
+            *("records", "signature", "state", "suggestions", "warned"),
         },
         {"providers"},
         {"tuning"},

@@ -213,7 +213,7 @@ class CacheFolder:
                 return False
             for path in blobs:
                 os.replace(path, self._at(path.name))
-            files.write_bytes(self._document(key), _text(key, hot, cold))
+            files.write_bytes(self._document(key), _text(key, hot, cold), again=True)
         except OSError:
             for path in blobs:
                 _unlink(self._at(path.name))

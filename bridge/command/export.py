@@ -48,6 +48,7 @@ from tflite_ort.export_check import ExportMismatch, check_export
 from tflite_ort.export_decoded import IMAGE
 from tflite_ort.export_form import Form, Written
 from tflite_ort.export_shapes import shaped
+from tflite_ort.files import made_folder
 from tflite_ort.generation.export import export_language_model, is_language_model
 from tflite_ort.opening import holds_bundle
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS, OPSET
@@ -220,7 +221,7 @@ def export(
         read = read_model(model, external_roots=external_root or (), budgets=budgets(budget))
         folder = _folder(model, out)
         for key, path in signature_files(read, folder).items():
-            folder.mkdir(parents=True, exist_ok=True)
+            made_folder(folder)
             _export(model, str(path), options, {**form, "signature": key}, check, as_json=as_json)
     else:
         beside = _beside(model, ".onnx")
@@ -254,7 +255,7 @@ def _export(
     """
     quiet = target == STDOUT
     path = None if quiet else Path(target)
-    check_written(path, "OUT", model)
+    check_written(path, "OUT")
     of_decoded = check and bool(options["decode"])
     differences = {}
     try:

@@ -188,7 +188,7 @@ def verify(
 ) -> None:
     """Run a model in several runtimes and say which operator is off; exit code 4 if one is."""
     _refuse_unused(context, with_onnx=onnx is not None, with_inputs=bool(inputs))
-    _check_written(model, json_file, html, extract)
+    _check_written(json_file, html, extract)
     found = resolver_of(resolver)
     settings = Settings(choices_of(provider, provider_option), threads, hybrid.value, found)
     limits: dict[str, Any] = {"external_roots": external_root or (), "budgets": budgets(budget)}
@@ -226,15 +226,13 @@ def _refuse_unused(context: typer.Context, *, with_onnx: bool, with_inputs: bool
         refuse_unused(context, "needs --input", "mean", "std", "rate")
 
 
-def _check_written(
-    model: Path, json_file: str | None, html: Path | None, part: Path | None
-) -> None:
+def _check_written(json_file: str | None, html: Path | None, part: Path | None) -> None:
     """Say now what cannot be written, not after the work."""
     if html is not None:
         environment()
     check_written(json_file, "--json")
     check_written(html, "--report")
-    check_written(part, "--extract", model, over_models=True)
+    check_written(part, "--extract", over_models=True)
 
 
 def _on_device(settings: Settings, model: Path, limits: dict[str, Any]) -> Settings:

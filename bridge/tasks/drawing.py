@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tflite_ort.bundles import open_bundle
 from tflite_ort.export_decoded import known_kind
-from tflite_ort.files import writing
+from tflite_ort.files import made_folder, writing
 from tflite_ort.optional import optional_module
 from tflite_ort.prediction.array_files import DAMAGED
 from tflite_ort.prediction.images import converted
@@ -246,7 +246,7 @@ def drawn_film(
     """
     drawers = {bundle.name: drawer(bundle, most, providers) for bundle in bundles}
     pillow = _needed("PIL.Image", "pillow")
-    out.mkdir(parents=True, exist_ok=True)
+    made_folder(out)
     for frame in frames_of(film):
         picture = pillow.fromarray(frame.pixels)
         found = {name: draw(picture, frame) for name, draw in drawers.items()}

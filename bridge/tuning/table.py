@@ -68,7 +68,7 @@ class TuningTable:
         self._layers |= self._new
         os.makedirs(self.path.parent, exist_ok=True)
         text = json.dumps({"format": FORMAT, "machines": machines}, indent=1, sort_keys=True)
-        write_text(self.path, text + "\n")
+        write_text(self.path, text + "\n", again=True)
         self._new = {}
 
     @property
