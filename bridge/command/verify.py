@@ -45,6 +45,7 @@ from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.export import export_onnx
 from tflite_ort.files import write_bytes, write_text
+from tflite_ort.guard import protect
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.json_text import parsed
 from tflite_ort.optional import late
@@ -305,6 +306,7 @@ def _given(given: _Files, source: Model, path: Path) -> list[dict[int, Array]]:
     images = sorted(path for path in folder.iterdir() if path.suffix.lower() in _IMAGES)
     if not images:
         raise InputError(f"no images in {folder}")
+    protect(images)
     tells = [given.tell, *[None] * (len(images) - 1)]
     return [
         drawn | read_inputs([str(path)], columns, how, each)

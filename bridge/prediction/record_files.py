@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from tflite_ort.optional import optional_module
-from tflite_ort.prediction.array_files import InputError
+from tflite_ort.prediction.array_files import InputError, check_plain
 
 _BATCH_ROWS = 256
 # Of a CSV file, what is parsed at a time: a line is shorter.
@@ -107,6 +107,7 @@ def open_records(path: str) -> Records:
     Raises:
         InputError: pyarrow is missing, or it is no such file; OSError: it cannot be opened.
     """
+    check_plain(path)
     return RECORD_FILES[os.path.splitext(path)[1].lower()](path)
 
 

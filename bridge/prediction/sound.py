@@ -12,7 +12,13 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.prediction.array_files import Array, Details, InputError, signature_of
+from tflite_ort.prediction.array_files import (
+    Array,
+    Details,
+    InputError,
+    open_plain,
+    signature_of,
+)
 
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _FORMAT_BYTES = 40  # of the format chunk, what is looked at
@@ -57,7 +63,7 @@ class Wav:
     def read(self, first: int, count: int) -> Array:
         """Samples [n, channels] from `first` on, in [-1, 1]; fewer than `count` at the end."""
         width = self.bits // 8 * self.channels
-        with self.path.open("rb") as stream:
+        with open_plain(self.path) as stream:
             stream.seek(self.start + first * width)
             content = stream.read(max(0, min(count, self.frames - first)) * width)
         whole = content[: len(content) // width * width]
@@ -80,7 +86,7 @@ def open_wav(path: Path) -> Wav:
         InputError: it is no such file.
         OSError: it cannot be opened.
     """
-    with path.open("rb") as stream:
+    with open_plain(path) as stream:
         head = stream.read(12)
         if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
             raise InputError(f"{path} is not a wav file")
