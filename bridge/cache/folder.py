@@ -362,9 +362,7 @@ def _header(key: str, body: bytes, format: int = FORMAT) -> bytes:
     return b"%s %d %08x" % (_MAGIC, format, zlib.crc32(body, zlib.crc32(key.encode())))
 
 
-def _parsed(
-    key: str, text: bytes, status: os.stat_result, format: int | None = FORMAT
-) -> Document:
+def _parsed(key: str, text: bytes, status: os.stat_result, format: int | None = FORMAT) -> Document:
     """
     Args:
         format: that it must have; None for any.

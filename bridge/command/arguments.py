@@ -244,9 +244,7 @@ def refuse_unused_preparation(
         refuse_unused(context, "no input of the model takes sound", "rate")
 
 
-def check_written(
-    out: str | Path | None, option: str, *, over_models: bool = False
-) -> None:
+def check_written(out: str | Path | None, option: str, *, over_models: bool = False) -> None:
     """Refuse a file that cannot be written now, not after the work; also one that would be lost.
 
     Args:

@@ -43,6 +43,10 @@ class InputError(BridgeError, ValueError):
     """What is given as an input cannot be one of this model's."""
 
 
+class TooLargeNumber(InputError):
+    """A number would become infinite."""
+
+
 def open_plain(path: str | os.PathLike[str]) -> io.BufferedReader:
     """A plain file, opened to be read: a pipe would block, and a device might have no end.
 
@@ -65,7 +69,8 @@ def loaded_array(path: Path, *, mapped: bool = False) -> Array:
     """The array of an ``.npy`` file.
 
     Args:
-        mapped: its data are read where they are looked at.
+        mapped: its data are read where they are looked at, so that those of a shape that does not
+            fit are not read at all.
 
     Raises:
         InputError: it is no such file.
@@ -115,10 +120,13 @@ def array_of(value: Any, origin: object, dtype: Any = None) -> Array:
     """What `numpy.asarray` makes of a value.
 
     Raises:
-        InputError: it is nested lists of different lengths.
+        InputError: it is nested lists of different lengths, or has an integer beyond floats among
+            floats.
     """
     try:
         return np.asarray(value, dtype)
+    except OverflowError as error:
+        raise TooLargeNumber(f"{origin} holds an integer that no float can be") from error
     except ValueError as error:
         raise InputError(f"{origin} holds lists of different lengths") from error
 
@@ -164,7 +172,7 @@ def cast(array: Array, details: Details, origin: object) -> Array:
     if array.dtype.kind in "iufc" and taken is not array and np.isinf(taken).any():
         finite = np.abs(array[np.isfinite(array) & np.isinf(taken)])
         if finite.size:
-            raise InputError(
+            raise TooLargeNumber(
                 f"{origin} holds {array.dtype} {finite.max():g}, which input {name!r}, "
                 f"{dtype_name(dtype)}, would take as infinite"
             )

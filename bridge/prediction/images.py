@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 # Where Pillow gives the 16 bits of a gray picture as integers of 32.
 _WIDE = frozenset({"PNG", "PPM"})
 _LEVELS = 256
+# Of a file; some are read whole before it is known how large the picture is.
+_MOST_BYTES = 1 << 30
 # Of what Pillow reads. It gives a picture in PostScript to another program.
 _FORMATS = ("BMP", "DIB", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 
@@ -51,6 +54,8 @@ def read_image(path: Path, details: Details, normalization: Normalization | None
         OSError: the file cannot be opened.
     """
     with open_plain(path) as stream:
+        if (size := os.fstat(stream.fileno()).st_size) > _MOST_BYTES:
+            raise InputError(f"{path} has {size} bytes, a picture at most {_MOST_BYTES}")
         return _decoded(stream, details, normalization, path)
 
 

@@ -242,7 +242,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether a folder has the mark, or a description, which one of an earlier version has alone."""
+    """Whether a folder has the mark, or the description of a job that is begun."""
     mark, description = folder / _MARK, folder / _DESCRIPTION
     if _is_plain(mark) and mark.read_bytes()[: len(_MARKED)] == _MARKED:
         return True

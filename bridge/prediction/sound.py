@@ -28,8 +28,13 @@ _REACH = 16
 # Rates whose fraction has larger numbers are not converted.
 _LARGEST_TERM = 1 << 12
 _BLOCK_SECONDS = 2
-# Samples a second that a model may ask for; recorders of ultrasound reach a third of it.
-HIGHEST_RATE = 1 << 20
+# Of a block at once: frames at least, and values that are read, and that a filter is laid over.
+_BLOCK_FRAMES, _BLOCK_READ, _BLOCK_FILTERED = 1 << 12, 1 << 21, 1 << 24
+# Samples a second of files, and that a model may ask for: recorders of ultrasound reach a third of
+# the highest, those of a heart a few hundred.
+_LOWEST_RATE, HIGHEST_RATE = 100, 1 << 20
+# A file of no more than pieces without a content would take minutes.
+_MOST_CHUNKS = 1 << 14
 
 # By (format, bits), how samples are stored, and what full scale is.
 _STORED: dict[tuple[int, int], tuple[str, float]] = {
@@ -104,7 +109,9 @@ def open_wav(path: Path) -> Wav:
 
 def _chunks(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
     """The name and the size of each chunk, with the stream at its content."""
-    while len(head := stream.read(8)) == 8:
+    for _ in range(_MOST_CHUNKS):
+        if len(head := stream.read(8)) < 8:
+            return
         name, size = struct.unpack("<4sI", head)
         start = stream.tell()
         yield name, size
@@ -120,7 +127,7 @@ def _format(content: bytes, path: Path) -> tuple[int, int, int, int]:
         (form,) = struct.unpack_from("<H", content, 24)
     if (form, bits) not in _STORED:
         raise InputError(f"{path} holds samples of format {form} with {bits} bits, not read here")
-    if not 0 < channels <= _MOST_CHANNELS or not rate:
+    if not 0 < channels <= _MOST_CHANNELS or not _LOWEST_RATE <= rate <= HIGHEST_RATE:
         raise InputError(f"{path} says {channels} channels at {rate} Hz")
     return form, channels, rate, bits
 
@@ -170,15 +177,18 @@ class Ear:
 
     def stretches(self, wav: Wav) -> Iterator[Array]:
         """The sound as one input after the other, the last one with silence at its end."""
-        waiting = np.zeros((0, self.channels), np.float32)
-        made = False
+        waiting, count, made = [np.zeros((0, self.channels), np.float32)], 0, False
         for block in self._heard(wav):
-            waiting = np.concatenate([waiting, block])
-            while self.length is not None and len(waiting) >= self.length:
-                yield self.input_of(waiting[: self.length])
-                waiting, made = waiting[self.length :], True
-        if len(waiting) or not made:
-            yield self.input_of(waiting)
+            waiting.append(block)
+            count += len(block)
+            if self.length is not None and count >= self.length:
+                whole = np.concatenate(waiting)
+                while count >= self.length:
+                    yield self.input_of(whole[: self.length])
+                    whole, count, made = whole[self.length :], count - self.length, True
+                waiting = [whole]
+        if count or not made:
+            yield self.input_of(np.concatenate(waiting))
 
     def input_of(self, samples: Array) -> Array:
         """Samples [n, any channels] in [-1, 1] as the input, with silence at the end.
@@ -200,7 +210,7 @@ class Ear:
     def _heard(self, wav: Wav) -> Iterator[Array]:
         """Blocks [n, channels] at the input's rate."""
         if self.rate in (None, wav.rate):
-            step = _BLOCK_SECONDS * wav.rate
+            step = max(_BLOCK_FRAMES, min(_BLOCK_SECONDS * wav.rate, _BLOCK_READ // wav.channels))
             for first in range(0, wav.frames, step):
                 yield self._mixed(wav.read(first, step))
         else:
@@ -220,7 +230,8 @@ def resampled(wav: Wav, rate: int) -> Iterator[Array]:
     """Blocks [n, channels] of the sound at another rate, by a windowed sinc filter."""
     up, down = _ratio(wav.rate, rate)
     taps, reach = _filters(up, down)
-    step = max(1, _BLOCK_SECONDS * wav.rate // down) * down
+    most = _BLOCK_FILTERED // (up * wav.channels * taps.shape[1])  # each of `down` samples
+    step = max(1, min(_BLOCK_SECONDS * wav.rate // down, most)) * down
     for first in range(0, wav.frames, step):
         count = min(step, wav.frames - first)
         before = max(0, first - reach)

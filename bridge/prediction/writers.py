@@ -15,7 +15,14 @@ import numpy as np
 
 from tflite_ort.files import writing
 from tflite_ort.optional import optional_module
-from tflite_ort.prediction.array_files import DAMAGED, Array, InputError, check_plain, entry_names, open_plain
+from tflite_ort.prediction.array_files import (
+    DAMAGED,
+    Array,
+    InputError,
+    check_plain,
+    entry_names,
+    open_plain,
+)
 from tflite_ort.prediction.part_files import check, content_size, copy, write_checked
 from tflite_ort.prediction.record_files import parquet_module, readable
 from tflite_ort.prediction.results import (
