@@ -156,8 +156,8 @@ class Cells:
         path = os.path.join(self.folder, text)
         if not os.path.isfile(path):  # a device might have no end
             raise InputError(
-                f"{self.origin} holds {_quoted(text)}: no value that input {self.given.name!r} takes, "
-                f"and no file in {self.folder or os.curdir}"
+                f"{self.origin} holds {_quoted(text)}: no value that input {self.given.name!r} "
+                f"takes, and no file in {self.folder or os.curdir}"
             )
         if not _is_below(path, self.folder):
             raise InputError(
