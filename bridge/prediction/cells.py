@@ -172,6 +172,8 @@ class Cells:
         """The array of a list in JSON."""
         said = f"what {self.origin} holds here"
         array = array_of(parsed(text, InputError, said), self.origin)
+        if array.dtype.kind == "O" and all(isinstance(each, (int, float)) for each in array.flat):
+            raise TooLargeNumber(f"{self.origin} holds an integer of more than 64 bits")
         if array.dtype.kind == "f" and np.isinf(array).any():
             try:
                 parsed(text, InputError, said, _float)
