@@ -170,3 +170,20 @@ def test_folders_of_a_result_are_no_links(tmp_path: Path) -> None:
 def test_links_of_the_system_are_followed() -> None:
     guard.check_no_link("/dev/stdout")
     guard.check_no_link("/dev/fd/1")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tune MODEL --out pipe",
+        "verify MODEL --onnx MODEL --map pipe",
+        "run MODEL --input pipe",
+        "verify MODEL --input pipe",
+    ],
+)
+def test_no_verb_waits_for_a_pipe(line: str, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(made / "pipe")
+    monkeypatch.chdir(made)
+    result = CliRunner().invoke(app, line.replace("MODEL", "model.tflite").split())
+    assert result.exit_code in (1, 2), result.output

@@ -227,7 +227,7 @@ class CacheFolder:
 
     def remove(self, key: str) -> None:
         """Delete an entry, its document first."""
-        ours = [name for found, _, files in self._ours() if found == key for name in files]
+        ours = [name for _, _, files in self._ours(key) for name in files]
         _unlink(self._document(key))
         for name in ours:
             _unlink(self._at(name))
@@ -289,11 +289,18 @@ class CacheFolder:
                 found.append(Listed(key, size, latest.st_mtime, about))
         return found
 
-    def _ours(self) -> Iterator[tuple[str, Document | None, dict[str, os.stat_result]]]:
-        """By key, what the document says, if it is whole, and the files that the cache has made."""
+    def _ours(
+        self, only: str = ""
+    ) -> Iterator[tuple[str, Document | None, dict[str, os.stat_result]]]:
+        """By key, what the document says, if it is whole, and the files that the cache has made.
+
+        Args:
+            only: the key to look at; all without.
+        """
         groups: dict[str, dict[str, os.stat_result]] = {}
         for name, status in self._files():
-            groups.setdefault(name.partition(".")[0], {})[name] = status
+            if name.startswith(only):
+                groups.setdefault(name.partition(".")[0], {})[name] = status
         for key, files in groups.items():
             written = f"{key}{_DOCUMENT}"
             is_ours, document = self._peek(key) if written in files else (False, None)

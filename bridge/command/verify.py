@@ -49,7 +49,7 @@ from tflite_ort.guard import protect
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.json_text import parsed
 from tflite_ort.optional import late
-from tflite_ort.prediction.array_files import InputError
+from tflite_ort.prediction.array_files import InputError, open_plain
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.tensors import described_inputs
 from tflite_ort.schema import ExportError, Model, write_model
@@ -264,7 +264,8 @@ def _exported(model: Model, hybrid: str, resolver: OpResolver | None) -> ModelPr
 
 
 def _mapping(path: Path) -> dict[str, str | int]:
-    read = parsed(path.read_bytes(), InputError, str(path))
+    with open_plain(path) as stream:
+        read = parsed(stream.read(), InputError, str(path))
     if not isinstance(read, dict) or not all(isinstance(v, (str, int)) for v in read.values()):
         raise InputError(f"{path} is not a JSON object of names or indices of tensors")
     return read
