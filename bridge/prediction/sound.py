@@ -127,7 +127,7 @@ def _format(content: bytes, path: Path) -> tuple[int, int, int, int]:
         (form,) = struct.unpack_from("<H", content, 24)
     if (form, bits) not in _STORED:
         raise InputError(f"{path} holds samples of format {form} with {bits} bits, not read here")
-    if not 0 < channels <= _MOST_CHANNELS or not _LOWEST_RATE <= rate <= HIGHEST_RATE:
+    if not 0 < channels <= _MOST_CHANNELS or not rate:
         raise InputError(f"{path} says {channels} channels at {rate} Hz")
     return form, channels, rate, bits
 
@@ -209,6 +209,14 @@ class Ear:
 
     def _heard(self, wav: Wav) -> Iterator[Array]:
         """Blocks [n, channels] at the input's rate."""
+        if self.rate is not None and self.rate > HIGHEST_RATE:
+            raise InputError(
+                f"sound at {self.rate} Hz is asked for, at most {HIGHEST_RATE} Hz is made"
+            )
+        if not _LOWEST_RATE <= wav.rate <= HIGHEST_RATE:
+            raise InputError(
+                f"{wav.path} has sound at {wav.rate} Hz, {_LOWEST_RATE} to {HIGHEST_RATE} are read"
+            )
         if self.rate in (None, wav.rate):
             step = max(_BLOCK_FRAMES, min(_BLOCK_SECONDS * wav.rate, _BLOCK_READ // wav.channels))
             for first in range(0, wav.frames, step):
@@ -246,8 +254,6 @@ def resampled(wav: Wav, rate: int) -> Iterator[Array]:
 
 def _ratio(given: int, wanted: int) -> tuple[int, int]:
     """(up, down): `wanted` is `given` times up / down."""
-    if wanted > HIGHEST_RATE:
-        raise InputError(f"sound at {wanted} Hz is asked for, at most {HIGHEST_RATE} Hz is made")
     common = gcd(given, wanted)
     up, down = wanted // common, given // common
     if max(up, down) > _LARGEST_TERM:

@@ -194,8 +194,11 @@ def wav(rate: int, channels: int, frames: int) -> bytes:
 
 @pytest.mark.parametrize("rate", [1, 4, 99, (1 << 20) + 1, 65_536_000, (1 << 32) - 1])
 def test_rates_that_no_recorder_has(rate: int, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=f"at {rate} Hz"):
-        open_wav(written(tmp_path / "a.wav", wav(rate, 1, 100)))
+    details: dict[str, Any] = {"name": "x", "shape_signature": np.array([7]), "dtype": np.float32}
+    sound = open_wav(written(tmp_path / "a.wav", wav(rate, 1, 100)))
+    for wanted in (None, rate, 16_000):
+        with pytest.raises(InputError, match=rf"{rate} Hz"):
+            next(Ear.of(details, wanted).stretches(sound))
 
 
 @pytest.mark.parametrize(("rate", "channels"), [(100, 2), (1 << 20, 64), (64_000, 64)])
