@@ -1,12 +1,12 @@
-"""Which ONNX graphs the networks become: a record, to see what a change of the code changes in them.
+"""Which ONNX graphs the networks become: a record, to see what a change of the code changes.
 
     python benchmarks/session_graphs.py [FOLDER...] --write before.json
     python benchmarks/session_graphs.py [FOLDER...] --against before.json
 
-Without folders: the models beside the repository. A row of the record is a network; it has the digests
-of the graphs that ONNX Runtime gets, of each signature, with their weights, and the digest of the
-exported file. A refactoring holds every digest. Graphs depend on the processor: compare records of one
-machine. The exit status is 1 if a network differs.
+Without folders: the models beside the repository. A row of the record is a network. It has the
+digests of the graphs that ONNX Runtime gets, of each signature, with their weights, and the digest
+of the exported file. A refactoring holds every digest. Graphs depend on the processor: compare
+records of one machine. The exit status is 1 if a network differs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import json
 import multiprocessing
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -62,12 +62,13 @@ def _row(path: Path) -> tuple[str, Row]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return f"{path.parent.name}/{path.name}", {
-            "sessions": list(_session_digests(path)),
+            "sessions": session_digests(path),
             "export": _export_digest(path),
         }
 
 
-def _session_digests(path: Path) -> Iterator[str]:
+def session_digests(path: Path) -> list[str]:
+    """The digests of the session graphs of a network, of each signature, or why there are none."""
     digests: list[str] = []
     made = graph_session.SessionGraph
 
@@ -87,8 +88,8 @@ def _session_digests(path: Path) -> Iterator[str]:
             for signature in interpreter.get_signature_list():
                 interpreter.get_signature_runner(signature)
         except BridgeError as error:
-            yield f"{type(error).__name__}: {error}"
-    yield from digests
+            digests.append(f"{type(error).__name__}: {error}")
+    return digests
 
 
 def _export_digest(path: Path) -> str:

@@ -16,6 +16,7 @@ from tflite_ort.comparison.differences import Difference, Tolerance, badness, di
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.export_form import Form
+from tflite_ort.files import move
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.opmap import Layout
 from tflite_ort.providers.onnx_file import OnnxSession
@@ -216,4 +217,4 @@ def _moved(output: str | os.PathLike[str] | None) -> Path | None:
     if output is None:
         return None
     path = Path(output)
-    return path.replace(path.with_suffix(f".off{path.suffix}"))
+    return move(path, path.with_suffix(f".off{path.suffix}"))

@@ -10,7 +10,7 @@ from typing import Any
 from tflite_ort.bundles.bundle import Source
 from tflite_ort.export import export_onnx
 from tflite_ort.export_check import ExportMismatch
-from tflite_ort.files import portable_names
+from tflite_ort.files import made_folder, portable_names
 from tflite_ort.opening import model_source
 from tflite_ort.schema import (
     BridgeError,
@@ -51,7 +51,7 @@ def export_signatures(
     source = model_source(model, budgets=budgets)
     read = read_model(source, external_roots=external_roots, budgets=budgets)
     files = signature_files(read, folder)
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    made_folder(folder)
     refused = write_each(files, lambda key, path: export_onnx(read, path, signature=key, **options))
     if refused:
         warn_caller(_listed("signatures are not written", refused), ExportWarning)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.overlaps import overlap
-from tflite_ort.schema import TensorError
+from tflite_ort.schema import BridgeError, TensorError
 from tflite_ort.signature import Signature
 
 if TYPE_CHECKING:
@@ -98,11 +98,18 @@ class SignatureRunner:
             raise TensorError(
                 f"Invalid Input name ({error.args[0]}) for SignatureDef{self._wrong_names(inputs)}"
             ) from None
-        for index, value in values:
-            subgraph.resize(index, np.shape(value))
-        subgraph.allocate()
-        for index, value in values:
-            subgraph.set(index, value)
+        # What is kept belongs to sizes with which the subgraph can be made ready.
+        before = [(i, subgraph.executor.shape(i)) for i, _ in values] if self._kept else []
+        try:
+            for index, value in values:
+                subgraph.resize(index, np.shape(value))
+            subgraph.allocate()
+            for index, value in values:
+                subgraph.set(index, value)
+        except BridgeError:
+            for index, shape in before:
+                subgraph.resize(index, shape)
+            raise
 
     def _wrong_names(self, inputs: Collection[str]) -> str:
         """Which names are missing, and which are no inputs."""

@@ -33,7 +33,7 @@ LAYERS = {
     "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}),
     "bridge": (
         {
-            *("closing", "collecting", "files", "forks", "kept", "live_views", "optional"),
+            *("closing", "collecting", "files", "forks", "guard", "kept", "live_views", "optional"),
             *("overlaps", "records", "signature", "state", "suggestions", "warned"),
         },
         {"providers"},

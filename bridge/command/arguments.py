@@ -260,26 +260,20 @@ def refuse_unused_preparation(
         refuse_unused(context, "no input of the model takes sound", "rate")
 
 
-def check_written(
-    out: str | Path | None, option: str, model: Path | None = None, *, over_models: bool = False
-) -> None:
+def check_written(out: str | Path | None, option: str, *, over_models: bool = False) -> None:
     """Refuse a file that cannot be written now, not after the work; also one that would be lost.
 
     Args:
-        model: what the result is made of.
         over_models: whether the result may take the place of another model. If not, one may be
             meant as another input.
 
     Raises:
-        BadParameter: `out` is `model`, or another model or bundle.
+        BadParameter: `out` is a model or bundle.
         OSError: `out` is a folder, or its folder is not there.
     """
     if out is None:
         return
     path = Path(out)
-    # What is no model is refused when it is read, with a better reason.
-    if model is not None and is_model(model) and path.exists() and path.samefile(model):
-        raise typer.BadParameter("it is the model itself", param_hint=option)
     if not over_models and is_model(path):
         raise typer.BadParameter(f"{out} is a model, which would be lost", param_hint=option)
     fault = errno.EISDIR if path.is_dir() else errno.ENOENT

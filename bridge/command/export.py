@@ -255,7 +255,7 @@ def _export(
     """
     quiet = target == STDOUT
     path = None if quiet else Path(target)
-    check_written(path, "OUT", model)
+    check_written(path, "OUT")
     of_decoded = check and bool(options["decode"])
     differences = {}
     try:

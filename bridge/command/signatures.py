@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from tflite_ort.command.terminal import complain
+from tflite_ort.files import made_folder
 from tflite_ort.schema import ExportError, Model
 from tflite_ort.signature_exports import signature_files, write_each
 
@@ -20,7 +21,7 @@ def write_signatures(model: Model, folder: Path, write: Callable[[str, Path], No
         BridgeError: as of `write_each`.
     """
     files = signature_files(model, folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    made_folder(folder)
     refused = write_each(files, write)
     for key, error in refused.items():
         complain(ExportError(f"signature {key!r} is not written: {error}"))

@@ -47,10 +47,11 @@ from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.export import export_onnx
 from tflite_ort.files import write_bytes, write_text
+from tflite_ort.guard import protect
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.json_text import parsed
 from tflite_ort.optional import late
-from tflite_ort.prediction.array_files import InputError
+from tflite_ort.prediction.array_files import InputError, open_plain
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.tensors import described_inputs
 from tflite_ort.providers.delegates import AUTO
@@ -193,7 +194,7 @@ def verify(
 ) -> None:
     """Run a model in several runtimes and say which operator is off; exit code 4 if one is."""
     _refuse_unused(context, with_onnx=onnx is not None, with_inputs=bool(inputs))
-    _check_written(model, json_file, html, extract)
+    _check_written(json_file, html, extract)
     found, providers = resolver_of(resolver), choices_of(provider, provider_option)
     settings = Settings(providers, threads, hybrid.value, found, precision=precision.value)
     limits: dict[str, Any] = {"external_roots": external_root or (), "budgets": budgets(budget)}
@@ -230,15 +231,13 @@ def _refuse_unused(context: typer.Context, *, with_onnx: bool, with_inputs: bool
         refuse_unused(context, "needs --input", "mean", "std", "rate")
 
 
-def _check_written(
-    model: Path, json_file: str | None, html: Path | None, part: Path | None
-) -> None:
+def _check_written(json_file: str | None, html: Path | None, part: Path | None) -> None:
     """Say now what cannot be written, not after the work."""
     if html is not None:
         environment()
     check_written(json_file, "--json")
     check_written(html, "--report")
-    check_written(part, "--extract", model, over_models=True)
+    check_written(part, "--extract", over_models=True)
 
 
 def _on_device(settings: Settings, model: Path, limits: dict[str, Any]) -> Settings:
@@ -274,7 +273,8 @@ def _exported(model: Model, hybrid: str, resolver: OpResolver | None) -> ModelPr
 
 
 def _mapping(path: Path) -> dict[str, str | int]:
-    read = parsed(path.read_bytes(), InputError, str(path))
+    with open_plain(path) as stream:
+        read = parsed(stream.read(), InputError, str(path))
     if not isinstance(read, dict) or not all(isinstance(v, (str, int)) for v in read.values()):
         raise InputError(f"{path} is not a JSON object of names or indices of tensors")
     return read
@@ -316,6 +316,7 @@ def _given(given: _Files, source: Model, path: Path) -> list[dict[int, Array]]:
     images = sorted(path for path in folder.iterdir() if path.suffix.lower() in _IMAGES)
     if not images:
         raise InputError(f"no images in {folder}")
+    protect(images)
     tells = [given.tell, *[None] * (len(images) - 1)]
     return [
         drawn | read_inputs([str(path)], columns, how, each)

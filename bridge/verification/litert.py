@@ -55,7 +55,7 @@ class LitertProcess:
             LitertError: LiteRT cannot read it.
         """
         path = Path(self._folder.name) / "model.tflite"
-        write_bytes(path, write_model(model))
+        write_bytes(path, write_model(model), again=True)
         self._ask({"do": "load", "path": str(path), "kernels": kernels, "threads": self._threads})
 
     def invoke(self, inputs: Sequence[Array]) -> None:

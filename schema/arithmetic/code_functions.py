@@ -58,7 +58,7 @@ _LARGEST_MULTIPLIER = 2**32
 
 def sigmoid_int16(codes: Array, scale: np.float32) -> Int16Array:
     """1 / (1 + e**-x) as Q0.15; 2**9 of the scaled input are a step of the table."""
-    positive, line, beyond = _sigmoid_line(codes, scale, 9)
+    positive, line, beyond = _sigmoid_line(codes, scale, 9, (0,))
     line = np.where(beyond, 0x7FFF << 10, line)
     line = np.where(positive, line + 512, (1 << 25) - line + 511)
     return np.asarray(line >> 10, np.int16)
@@ -66,14 +66,20 @@ def sigmoid_int16(codes: Array, scale: np.float32) -> Int16Array:
 
 def tanh_int16(codes: Array, scale: np.float32) -> Int16Array:
     """2 * sigmoid(2x) - 1 as Q0.15; a step of the table is half as long."""
-    positive, line, beyond = _sigmoid_line(codes, scale, 8)
+    positive, line, beyond = _sigmoid_line(codes, scale, 8, (0, 1))
     line = np.where(beyond, 0xFFFF << 8, line) - (1 << 23)
     return np.asarray(np.where(positive, line + 128, 127 - line) >> 8, np.int16)
 
 
-def _sigmoid_line(codes: Array, scale: np.float32, bits: int) -> tuple[Array, Array, Array]:
-    """(x >= 0, sigmoid of |x| interpolated as Q0.(16 + bits), whether |x| is past the table)."""
-    multiplier, shift = _sigmoid_multiplier(scale)
+def _sigmoid_line(
+    codes: Array, scale: np.float32, bits: int, exact: tuple[int, ...]
+) -> tuple[Array, Array, Array]:
+    """(x >= 0, sigmoid of |x| interpolated as Q0.(16 + bits), whether |x| is past the table).
+
+    Args:
+        exact: as of `_sigmoid_multiplier`.
+    """
+    multiplier, shift = _sigmoid_multiplier(scale, exact)
     value = (codes.astype(np.int64) * multiplier + ((1 << shift) >> 1)) >> shift
     magnitude = np.abs(value)
     index = np.minimum(magnitude >> bits, 254)
@@ -82,11 +88,16 @@ def _sigmoid_line(codes: Array, scale: np.float32, bits: int) -> tuple[Array, Ar
     return value >= 0, line, (magnitude >> bits) >= 255
 
 
-def _sigmoid_multiplier(input_scale: np.float32) -> tuple[int, int]:
-    """(multiplier, right shift) that bring codes of `input_scale` to 1 / (3 * 4096)."""
+def _sigmoid_multiplier(input_scale: np.float32, exact: tuple[int, ...]) -> tuple[int, int]:
+    """(multiplier, right shift) that bring codes of `input_scale` to 1 / (3 * 4096).
+
+    Args:
+        exact: the powers of two, times 1 / 4096, for which a scale near one is taken as that: of
+            tanh 1 and 2, of the logistic function 1.
+    """
     log = math.log2(input_scale)
     left = 12 + round(log)
-    if abs(log - round(log)) < 1e-3 and left in (0, 1):
+    if abs(log - round(log)) < 1e-3 and left in exact:
         return 3 << left, 0
     multiplier, shift = float(input_scale) * 4096.0 * 3.0, 0
     while multiplier <= 32767.0 / 2.0 and shift <= 30:
