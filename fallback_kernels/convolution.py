@@ -67,7 +67,7 @@ def transpose_conv(op: OperatorView[TransposeConvOptions], inputs: Inputs, state
     x, filter = sums.operands(inputs[2], inputs[1], axes=_IMAGE, asymmetric=True)
     if x.shape[3] != filter.shape[3]:
         raise KernelError(f"filter has {filter.shape[3]} input channels, input has {x.shape[3]}")
-    made = (x.shape[0], *shape[1:]) if op["output_shape"].is_constant else shape
+    made = op.output.shape if op["output_shape"].is_given else shape
     if len(made) != 4 or (made[0], made[3]) != (x.shape[0], filter.shape[0]):
         expected = f"{x.shape[0]}, H, W, {filter.shape[0]}"
         raise KernelError(f"output_shape is {shape}, expected ({expected})")
