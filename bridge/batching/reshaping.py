@@ -12,8 +12,9 @@ from tflite_ort.batching.graph import BatchedGraph, known_values
 from tflite_ort.batching.registry import rule
 from tflite_ort.schema import Op, OperatorView, TensorView, Unbatchable
 from tflite_ort.schema.file.tables import Array
+from tflite_ort.schema.shapes.reshaping import squeezed_axes
 from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import is_known, is_one
 
 View = OperatorView[Any]
 
@@ -26,6 +27,10 @@ def reshape(op: View, g: BatchedGraph) -> None:
     source = op.present_inputs()[0]
     if not op.output.ranked:
         raise Unbatchable("its shape depends on data")
+    if op.op is Op.SQUEEZE:
+        dropped = squeezed_axes(source.shape, op.options.squeeze_dims)
+        if not all(is_one(source.shape[axis]) for axis in dropped):
+            raise Unbatchable("sizes that it drops are not known to be 1")
     g.reshape(source, op.output)
 
 

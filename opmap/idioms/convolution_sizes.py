@@ -20,7 +20,7 @@ TransposedConvolution = OperatorView[TransposeConvOptions] | OperatorView[Conv3D
 
 
 def computed_sizes(op: TransposedConvolution, g: Graph, channels: int) -> ir.Value:
-    """The computed spatial sizes as int64; the graph fails if the batch or channels are different."""
+    """The computed spatial sizes as int64; the graph fails on another batch or other channels."""
     input = op["input"]
     split = g.ints([1, input.rank - 2, 1])
     parts = g.op_multi("Split", sizes_of(g, op["output_shape"]), split, outputs=3, axis=0)

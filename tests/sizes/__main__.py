@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections import Counter
 
-import argparse
 from tests.fuzz.corpus import fixed_corpus, full_corpus
 from tests.fuzz.describe import operators, types
 from tests.fuzz.litert import LiteRT
@@ -17,7 +17,10 @@ if __name__ == "__main__":
     parser.add_argument("--only", default="")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--part", default="0/1")
-    parser.add_argument("--show", default="differs,answers alone,interpreter refuses,interpreter differs,interpreter refuses, as the file,untyped")
+    parser.add_argument(
+        "--show",
+        default="differs,answers alone,interpreter refuses,interpreter differs,interpreter refuses, as the file,untyped",
+    )
     options = parser.parse_args()
     corpus = fixed_corpus() if options.fixed else full_corpus()
     if options.only:
@@ -32,12 +35,20 @@ if __name__ == "__main__":
         try:
             found = rows(seed.content, litert, options.seed)
         except Exception as error:
-            print(f"UNTYPED {number} {operators(seed.content)}: {type(error).__name__} {error}"[:300], flush=True)
+            print(
+                f"UNTYPED {number} {operators(seed.content)}: {type(error).__name__} {error}"[:300],
+                flush=True,
+            )
             counts["untyped"] += 1
             continue
         for row in found:
             counts[row.kind] += 1
             if row.kind not in ("same", "refused", "fails", "both refuse", "no single runs"):
-                print(f"{row.kind} | {number} | {operators(seed.content)} | {types(seed.content)} | {row.axes} | {row.shapes} | {row.text}"[:600].replace("\n", " "), flush=True)
+                print(
+                    f"{row.kind} | {number} | {operators(seed.content)} | {types(seed.content)} | {row.axes} | {row.shapes} | {row.text}"[
+                        :600
+                    ].replace("\n", " "),
+                    flush=True,
+                )
     print(dict(counts))
     litert.close()

@@ -20,8 +20,8 @@ from tests.sizes.openings import Opening, Shape, openings
 from tflite_ort import WellKnownOpResolver, export_onnx
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import BridgeError, DelegateError, Model, read_model
-from tflite_ort.schema.values.complex_pairs import paired
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.values.complex_pairs import paired
 
 Array = npt.NDArray[Any]
 
@@ -57,7 +57,9 @@ def rows(content: bytes, litert: LiteRT, seed: int) -> list[Row]:
         return []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [row for each in openings(model) for row in _opened(content, model, each, litert, seed)]
+        return [
+            row for each in openings(model) for row in _opened(content, model, each, litert, seed)
+        ]
 
 
 def _named_apart(model: Model) -> bool:
@@ -66,9 +68,7 @@ def _named_apart(model: Model) -> bool:
     return bool(names) and len(set(names)) == len(names)
 
 
-def _opened(
-    content: bytes, model: Model, opening: Opening, litert: LiteRT, seed: int
-) -> list[Row]:
+def _opened(content: bytes, model: Model, opening: Opening, litert: LiteRT, seed: int) -> list[Row]:
     try:
         proto = export_onnx(
             content,
@@ -109,18 +109,37 @@ def _sized(
         if kind == "both refuse" and not batches:
             wanted = litert.ask(Question(content, seed, shapes=tuple(shapes.items()), tame=TAME))
             if wanted.stage == "done":
-                return Row("interpreter refuses, as the file", opening.axes, shapes, f"{ours.error} {wanted.outputs[0].shape if wanted.outputs else ()}"[:300])
+                return Row(
+                    "interpreter refuses, as the file",
+                    opening.axes,
+                    shapes,
+                    f"{ours.error} {wanted.outputs[0].shape if wanted.outputs else ()}"[:300],
+                )
         return Row(kind, opening.axes, shapes, failed)
     if ours.stage == "done":
         got = [_as_tensor(np.asarray(a), b) for a, b in zip(file, ours.outputs, strict=False)]
         apart = difference(got, ours.outputs, ours.quantised)
         if not is_close(apart):
-            return Row("differs", opening.axes, shapes, f"{apart}: {[a.shape for a in got]} {[a.shape for a in ours.outputs]}")
+            return Row(
+                "differs",
+                opening.axes,
+                shapes,
+                f"{apart}: {[a.shape for a in got]} {[a.shape for a in ours.outputs]}",
+            )
     if batches:
-        return Row("same" if ours.stage == "done" else "answers alone", opening.axes, shapes, ours.error)
+        return Row(
+            "same" if ours.stage == "done" else "answers alone", opening.axes, shapes, ours.error
+        )
     wanted = _litert(content, shapes, litert, seed)
     if ours.stage != "done":
-        near = [difference([_as_tensor(np.asarray(a), b) for a, b in zip(file, each, strict=False)], each, [True] * len(each)) for each in wanted]
+        near = [
+            difference(
+                [_as_tensor(np.asarray(a), b) for a, b in zip(file, each, strict=False)],
+                each,
+                [True] * len(each),
+            )
+            for each in wanted
+        ]
         kind = "interpreter refuses" if wanted else "answers alone"
         return Row(kind, opening.axes, shapes, f"{ours.error}, LiteRT {near}")
     if not wanted:
@@ -137,7 +156,11 @@ def _feeds(model: Model, shapes: Mapping[int, Shape], seed: int) -> list[Array]:
     for position, index in enumerate(graph.inputs):
         tensor = graph.tensors[index]
         quantization = tensor.quantization
-        scaled = quantization is not None and quantization.scale is not None and len(quantization.scale) == 1
+        scaled = (
+            quantization is not None
+            and quantization.scale is not None
+            and len(quantization.scale) == 1
+        )
         detail = {
             "index": index,
             "shape": shapes.get(position, tensor.shape),
@@ -159,7 +182,14 @@ def _interpreted(
     graph = read_model(content).subgraphs[0]
     if not batches:
         values = {index: value for index, value in zip(graph.inputs, feeds, strict=True)}
-        return run(content, seed, shapes=tuple(shapes.items()), tame=TAME, values=values, resolver=WellKnownOpResolver())
+        return run(
+            content,
+            seed,
+            shapes=tuple(shapes.items()),
+            tame=TAME,
+            values=values,
+            resolver=WellKnownOpResolver(),
+        )
     sizes = {feeds[position].shape[0] for position in batches}
     assert len(sizes) == 1
     alone = tuple(
@@ -172,7 +202,16 @@ def _interpreted(
             index: feeds[position][sample : sample + 1] if position in batches else feeds[position]
             for position, index in enumerate(graph.inputs)
         }
-        outcomes.append(run(content, seed, shapes=alone, tame=TAME, values=values, resolver=WellKnownOpResolver()))
+        outcomes.append(
+            run(
+                content,
+                seed,
+                shapes=alone,
+                tame=TAME,
+                values=values,
+                resolver=WellKnownOpResolver(),
+            )
+        )
     failed = next((each for each in outcomes if each.stage != "done"), None)
     if failed is not None:
         return failed
