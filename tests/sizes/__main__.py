@@ -1,54 +1,64 @@
-"""``python -m tests.sizes``: every model of the tests with open inputs."""
+"""``python -m tests.sizes``: open sizes of every model that the tests of operators write.
+
+It prints a line for each result that no other runtime gives, and counts. The exit status is 1 if a
+file gives such a result.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections import Counter
 
-from tests.fuzz.corpus import fixed_corpus, full_corpus
+from tests.fuzz.corpus import Corpus, fixed_corpus, full_corpus
 from tests.fuzz.describe import operators, types
 from tests.fuzz.litert import LiteRT
-from tests.sizes.trial import rows
+from tests.sizes.trial import OURS, WRONG, trial
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--fixed", action="store_true")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--part", default="0/1")
-    parser.add_argument(
-        "--show",
-        default="differs,answers alone,interpreter refuses,interpreter differs,interpreter refuses, as the file,untyped",
-    )
-    options = parser.parse_args()
-    corpus = fixed_corpus() if options.fixed else full_corpus()
-    if options.only:
-        corpus = corpus.only(options.only)
-    part, parts = map(int, options.part.split("/"))
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.sizes")
+    parser.add_argument("--fixed", action="store_true", help="the smallest model of each kind only")
+    parser.add_argument("--only", default="", metavar="OP", help="models with such an operator")
+    parser.add_argument("--seed", type=int, default=0, help="of sizes and inputs")
+    parser.add_argument("--part", default="0/1", metavar="I/N", help="each N-th model, from I on")
+    return parser.parse_args()
+
+
+def tried(corpus: Corpus, seed: int, part: int = 0, parts: int = 1) -> Counter[str]:
+    """Counts by kind, of each `parts`-th model."""
     counts: Counter[str] = Counter()
     litert = LiteRT()
-    for number, seed in enumerate(corpus.seeds):
-        if number % parts != part:
+    for number, model in enumerate(corpus.seeds[part::parts]):
+        found = trial(model.content, litert, seed)
+        if found is None:
             continue
-        print(f"#{number}", file=sys.stderr, flush=True)
-        try:
-            found = rows(seed.content, litert, options.seed)
-        except Exception as error:
-            print(
-                f"UNTYPED {number} {operators(seed.content)}: {type(error).__name__} {error}"[:300],
-                flush=True,
-            )
-            counts["untyped"] += 1
-            continue
-        for row in found:
-            counts[row.kind] += 1
-            if row.kind not in ("same", "refused", "fails", "both refuse", "no single runs"):
-                print(
-                    f"{row.kind} | {number} | {operators(seed.content)} | {types(seed.content)} | {row.axes} | {row.shapes} | {row.text}"[
-                        :600
-                    ].replace("\n", " "),
-                    flush=True,
-                )
-    print(dict(counts))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rows = list(found.rows())
+        counts["models"] += 1
+        counts.update(row.kind for row in rows)
+        for row in rows:
+            if row.kind in (*WRONG, *OURS):
+                what = f"{operators(model.content)} {types(model.content)}"
+                where = f"{part + parts * number} | {row.opening.axes} {dict(row.shapes)}"
+                line = f"{row.kind} | {what} | {where} | {row.text}".replace("\n", " ")
+                print(line[:500], flush=True)
     litert.close()
+    return counts
+
+
+def main() -> int:
+    options = _options()
+    corpus = fixed_corpus() if options.fixed else full_corpus()
+    part, parts = map(int, options.part.split("/"))
+    corpus = corpus.only(options.only) if options.only else corpus
+    print(f"corpus {corpus.digest}, seed {options.seed}")
+    counts = tried(corpus, options.seed, part, parts)
+    print(", ".join(f"{name}: {count}" for name, count in counts.most_common()))
+    return int(any(counts[kind] for kind in WRONG))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,228 +18,173 @@ from tests.fuzz.litert import LiteRT, Question
 from tests.fuzz.steps import Outcome, run
 from tests.sizes.openings import Opening, Shape, openings
 from tflite_ort import WellKnownOpResolver, export_onnx
+from tflite_ort.export_check import _as_onnx, _as_tensor
 from tflite_ort.providers.onnx_file import OnnxSession
-from tflite_ort.schema import BridgeError, DelegateError, Model, read_model
+from tflite_ort.schema import BridgeError, DelegateError, Model, Tensor, read_model
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
-from tflite_ort.schema.values.complex_pairs import paired
 
 Array = npt.NDArray[Any]
 
 TAME = Tame.FINITE | Tame.BOUNDED | Tame.FULL
-_KERNELS = ("default", "optimized", "reference")
+KERNELS = ("default", "optimized", "reference")
+# What may come of a size: the file gives what the interpreter or LiteRT gives, or fails, or was
+# refused; what may not: it gives something else, or something where all others refuse.
+RIGHT = ("same", "as LiteRT", "refused", "fails", "both refuse", "sizes differ")
+WRONG = ("differs", "answers alone")
+# The interpreter: it refuses, or gives something else, where LiteRT has an answer.
+OURS = ("interpreter refuses", "interpreter differs")
 
 
 @dataclass(frozen=True)
 class Row:
-    """What came of one size, or of an export that was refused.
-
-    Args:
-        kind: "same", "refused", "fails", "both refuse" or, which is wrong, "differs", "answers
-            alone", "interpreter refuses", "interpreter differs".
-        text: more about it.
-    """
+    """What came of one size, or of an export that was refused."""
 
     kind: str
-    axes: tuple[tuple[int, int], ...]
+    opening: Opening
     shapes: Mapping[int, Shape]
     text: str = ""
 
 
-def rows(content: bytes, litert: LiteRT, seed: int) -> list[Row]:
-    """All that comes of a model."""
-    try:
-        model = read_model(content)
-    except BridgeError:
-        return []
-    if not model.subgraphs or not _named_apart(model):
-        return []
-    if run(content, seed, tame=TAME, resolver=WellKnownOpResolver()).stage != "done":
-        return []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return [
-            row for each in openings(model) for row in _opened(content, model, each, litert, seed)
-        ]
+@dataclass(frozen=True)
+class Trial:
+    """A model that runs, and who is asked about it."""
 
+    content: bytes
+    model: Model
+    litert: LiteRT
+    seed: int
 
-def _named_apart(model: Model) -> bool:
-    graph = model.subgraphs[0]
-    names = [graph.tensors[index].name for index in graph.inputs]
-    return bool(names) and len(set(names)) == len(names)
+    def rows(self) -> Iterator[Row]:
+        """All that comes of its openings."""
+        for opening in openings(self.model):
+            yield from self.opened(opening)
 
+    def opened(self, opening: Opening) -> Iterator[Row]:
+        """What comes of three sizes, or of an export that is refused."""
+        try:
+            shapes = opening.named(self.model)
+            proto = export_onnx(
+                self.content, input_shapes=shapes, stateful=False, resolver=WellKnownOpResolver()
+            )
+            session = OnnxSession(proto, precise=True)
+        except BridgeError as error:
+            yield Row("refused", opening, {}, f"{type(error).__name__}: {error}")
+            return
+        for change in range(3):
+            yield self.sized(opening, opening.resized(self.model, change, self.seed), session)
 
-def _opened(content: bytes, model: Model, opening: Opening, litert: LiteRT, seed: int) -> list[Row]:
-    try:
-        proto = export_onnx(
-            content,
-            input_shapes=opening.named(model),
-            stateful=False,
-            resolver=WellKnownOpResolver(),
-        )
-        session = OnnxSession(proto, precise=True)
-    except BridgeError as error:
-        return [Row("refused", opening.axes, {}, f"{type(error).__name__}: {error}"[:300])]
-    return [
-        _sized(content, model, opening, opening.resized(model, change, seed), session, litert, seed)
-        for change in range(3)
-    ]
-
-
-def _sized(
-    content: bytes,
-    model: Model,
-    opening: Opening,
-    shapes: Mapping[int, Shape],
-    session: OnnxSession,
-    litert: LiteRT,
-    seed: int,
-) -> Row:
-    feeds = _feeds(model, shapes, seed)
-    try:
-        given = [_as_onnx(each) for each in feeds]
-        file = session.run(dict(zip(session.inputs, given, strict=True)))
-    except DelegateError as error:
-        file, failed = None, str(error)
-    batches = opening.batches(model)
-    ours = _interpreted(content, shapes, batches, feeds, seed)
-    if ours is None:
-        return Row("no single runs", opening.axes, shapes)
-    if file is None:
-        kind = "fails" if ours.stage == "done" else "both refuse"
-        if kind == "both refuse" and not batches:
-            wanted = litert.ask(Question(content, seed, shapes=tuple(shapes.items()), tame=TAME))
-            if wanted.stage == "done":
-                return Row(
-                    "interpreter refuses, as the file",
-                    opening.axes,
-                    shapes,
-                    f"{ours.error} {wanted.outputs[0].shape if wanted.outputs else ()}"[:300],
-                )
-        return Row(kind, opening.axes, shapes, failed)
-    if ours.stage == "done":
-        got = [_as_tensor(np.asarray(a), b) for a, b in zip(file, ours.outputs, strict=False)]
-        apart = difference(got, ours.outputs, ours.quantised)
+    def sized(self, opening: Opening, shapes: Mapping[int, Shape], session: OnnxSession) -> Row:
+        feeds = list(self._feeds(shapes))
+        given = dict(zip(session.inputs, map(_as_onnx, feeds), strict=True))
+        batches = opening.batches(self.model)
+        ours = self._singles(shapes, batches, feeds) if batches else self._run(shapes, feeds)
+        try:
+            file = session.run(given)
+        except DelegateError as error:
+            kind = "fails" if ours is not None and ours.stage == "done" else "both refuse"
+            return Row(kind, opening, shapes, str(error))
+        if ours is None:
+            return Row("sizes differ", opening, shapes)
+        apart = _apart(file, ours.outputs, ours.quantised) if ours.stage == "done" else ours.error
+        if ours.stage == "done" and is_close(apart) and batches:
+            return Row("same", opening, shapes)
+        asked = [] if batches else list(self._litert(shapes))
+        near = any(is_close(_apart(file, each, [True] * len(each))) for each in asked)
+        if ours.stage != "done":
+            kind = "interpreter refuses" if near else "answers alone"
+            return Row(kind, opening, shapes, f"{apart}; {len(asked)} of LiteRT's kernels answer")
         if not is_close(apart):
-            return Row(
-                "differs",
-                opening.axes,
-                shapes,
-                f"{apart}: {[a.shape for a in got]} {[a.shape for a in ours.outputs]}",
-            )
-    if batches:
-        return Row(
-            "same" if ours.stage == "done" else "answers alone", opening.axes, shapes, ours.error
-        )
-    wanted = _litert(content, shapes, litert, seed)
-    if ours.stage != "done":
-        near = [
-            difference(
-                [_as_tensor(np.asarray(a), b) for a, b in zip(file, each, strict=False)],
-                each,
-                [True] * len(each),
-            )
-            for each in wanted
-        ]
-        kind = "interpreter refuses" if wanted else "answers alone"
-        return Row(kind, opening.axes, shapes, f"{ours.error}, LiteRT {near}")
-    if not wanted:
-        return Row("same", opening.axes, shapes, "LiteRT refuses")
-    apart = min((difference(ours.outputs, each, ours.quantised) for each in wanted), key=len)
-    if not any(is_close(difference(ours.outputs, each, ours.quantised)) for each in wanted):
-        return Row("interpreter differs", opening.axes, shapes, apart)
-    return Row("same", opening.axes, shapes)
+            return Row("as LiteRT" if near else "differs", opening, shapes, apart)
+        kind = "same" if near or not asked else "interpreter differs"
+        return Row(kind, opening, shapes)
 
+    def _feeds(self, shapes: Mapping[int, Shape]) -> Iterator[Array]:
+        graph = self.model.subgraphs[0]
+        for position, index in enumerate(graph.inputs):
+            tensor = graph.tensors[index]
+            detail = {
+                "index": index,
+                "shape": shapes.get(position, tensor.shape),
+                "dtype": NUMPY_DTYPE[tensor.type],
+                "quantization": (_scale(tensor), 0),
+            }
+            yield feed(detail, self.seed, TAME)
 
-def _feeds(model: Model, shapes: Mapping[int, Shape], seed: int) -> list[Array]:
-    graph = model.subgraphs[0]
-    feeds = []
-    for position, index in enumerate(graph.inputs):
-        tensor = graph.tensors[index]
-        quantization = tensor.quantization
-        scaled = (
-            quantization is not None
-            and quantization.scale is not None
-            and len(quantization.scale) == 1
-        )
-        detail = {
-            "index": index,
-            "shape": shapes.get(position, tensor.shape),
-            "dtype": NUMPY_DTYPE[tensor.type],
-            "quantization": (float(quantization.scale[0]), 0) if scaled else (0.0, 0),
-        }
-        feeds.append(feed(detail, seed, TAME))
-    return feeds
-
-
-def _interpreted(
-    content: bytes,
-    shapes: Mapping[int, Shape],
-    batches: frozenset[int],
-    feeds: Sequence[Array],
-    seed: int,
-) -> Outcome | None:
-    """The interpreter's outcome; of a batch, that of its samples one by one."""
-    graph = read_model(content).subgraphs[0]
-    if not batches:
-        values = {index: value for index, value in zip(graph.inputs, feeds, strict=True)}
+    def _run(self, shapes: Mapping[int, Shape], feeds: Sequence[Array]) -> Outcome:
+        values = dict(zip(self.model.subgraphs[0].inputs, feeds, strict=True))
         return run(
-            content,
-            seed,
+            self.content,
+            self.seed,
             shapes=tuple(shapes.items()),
             tame=TAME,
             values=values,
             resolver=WellKnownOpResolver(),
         )
-    sizes = {feeds[position].shape[0] for position in batches}
-    assert len(sizes) == 1
-    alone = tuple(
-        (position, (1, *shape[1:]) if position in batches else shape)
-        for position, shape in shapes.items()
-    )
-    outcomes = []
-    for sample in range(sizes.pop()):
-        values = {
-            index: feeds[position][sample : sample + 1] if position in batches else feeds[position]
-            for position, index in enumerate(graph.inputs)
+
+    def _singles(
+        self, shapes: Mapping[int, Shape], batches: frozenset[int], feeds: Sequence[Array]
+    ) -> Outcome | None:
+        """The samples of a batch one by one; None where their results have sizes of their own."""
+        alone = {
+            position: (1, *shape[1:]) if position in batches else shape
+            for position, shape in shapes.items()
         }
-        outcomes.append(
-            run(
-                content,
-                seed,
-                shapes=alone,
-                tame=TAME,
-                values=values,
-                resolver=WellKnownOpResolver(),
-            )
-        )
-    failed = next((each for each in outcomes if each.stage != "done"), None)
-    if failed is not None:
-        return failed
-    results = list(zip(*(each.outputs for each in outcomes), strict=True))
-    if any(len({each.shape for each in result}) > 1 for result in results):
+        (count,) = {len(feeds[position]) for position in batches}
+        outcomes = []
+        for sample in range(count):
+            part = slice(sample, sample + 1)
+            pairs = enumerate(feeds)
+            row = [each[part] if position in batches else each for position, each in pairs]
+            outcomes.append(self._run(alone, row))
+        refused = next((each for each in outcomes if each.stage != "done"), None)
+        if refused is not None:
+            return refused
+        results = list(zip(*(each.outputs for each in outcomes), strict=True))
+        if any(len({each.shape for each in result}) > 1 for result in results):
+            return None
+        return replace(outcomes[0], outputs=tuple(map(joined, results)))
+
+    def _litert(self, shapes: Mapping[int, Shape]) -> Iterator[Sequence[Array]]:
+        for kernels in KERNELS:
+            resized = tuple(shapes.items())
+            question = Question(self.content, self.seed, kernels, shapes=resized, tame=TAME)
+            answer = self.litert.ask(question)
+            if answer.stage == "done":
+                yield answer.outputs
+
+
+def trial(content: bytes, litert: LiteRT, seed: int) -> Trial | None:
+    """A model that can be tried: it runs as it is, and its inputs have names of their own."""
+    try:
+        model = read_model(content)
+    except BridgeError:
         return None
-    return replace(outcomes[0], outputs=tuple(joined(each) for each in results))
+    graph = model.subgraphs[0]
+    names = [graph.tensors[index].name for index in graph.inputs]
+    if not names or len(set(names)) < len(names):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = run(content, seed, tame=TAME, resolver=WellKnownOpResolver())
+    return Trial(content, model, litert, seed) if found.stage == "done" else None
 
 
-def _litert(
-    content: bytes, shapes: Mapping[int, Shape], litert: LiteRT, seed: int
-) -> list[Sequence[Array]]:
-    asked = (
-        litert.ask(Question(content, seed, kernels, shapes=tuple(shapes.items()), tame=TAME))
-        for kernels in _KERNELS
-    )
-    return [each.outputs for each in asked if each.stage == "done"]
+def _scale(tensor: Tensor) -> float:
+    """Its one scale, as details show it; 0 for none."""
+    scales = None if tensor.quantization is None else tensor.quantization.scale
+    return float(scales[0]) if scales is not None and len(scales) == 1 else 0.0
 
 
-def _as_onnx(array: Array) -> Array:
-    if array.dtype.kind in "OS":
-        words = np.empty(array.size, object)
-        words[:] = [each.decode("utf-8", "replace") for each in array.reshape(-1)]
-        return words.reshape(array.shape)
-    return paired(array)
+def _apart(file: Sequence[Any], want: Sequence[Array], quantised: Sequence[bool]) -> str:
+    """How the file's outputs differ; further ones, counts of a batch, are left out."""
+    pairs = zip(file, want, strict=False)
+    return difference([_as_tensor(_bytes(np.asarray(a)), b) for a, b in pairs], want, quantised)
 
 
-def _as_tensor(value: Array, right: Array) -> Array:
-    if right.dtype.kind == "c" and value.dtype.kind == "f":
-        return np.ascontiguousarray(value).view(right.dtype)[..., 0]
-    return value
+def _bytes(array: Array) -> Array:
+    """Strings as LiteRT has them."""
+    if array.dtype.kind not in "OSU":
+        return array
+    words = np.empty(array.size, object)
+    words[:] = [str(each).encode("utf-8", "surrogateescape") for each in array.reshape(-1)]
+    return words.reshape(array.shape)
