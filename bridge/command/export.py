@@ -54,7 +54,7 @@ from tflite_ort.opening import holds_bundle
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS, OPSET
 from tflite_ort.providers.exported_state import first_state
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import read_model
+from tflite_ort.schema import ExportError, ModelError, read_model
 from tflite_ort.signature_model import signature_model
 from tflite_ort.verification.report import OFF
 
@@ -413,7 +413,11 @@ def _checked(
     read = read_model(model, external_roots=roots, budgets=limits)
     if form.signature is not None:
         read = signature_model(read, form.signature)
-    source = shaped(read, options["input_shapes"], options["batch"], resolver).model
+    sizes = options["input_shapes"], options["batch"], resolver
+    try:
+        source = shaped(read, *sizes, as_signed=True).model
+    except (ExportError, ModelError):  # then the file has them fixed
+        source = shaped(read, *sizes).model
     found = check_export(
         exported, target, source, hybrid=options["hybrid"], resolver=resolver, form=form
     )

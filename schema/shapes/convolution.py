@@ -88,6 +88,8 @@ def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
     if size is None or len(size) != 4:
         return None if size is None else (size,)
     batch, height, width, channels = size
+    if not op["output_shape"].is_given:
+        _check_sides(op, size, of_rank(op, "filter", 4)[0])
     padding, given = op.options.padding, op["output_shape"].is_given
     windows = list(zip(size[1:3], kernels, strides, strict=True))
     if is_known(height, width):
@@ -106,6 +108,18 @@ def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
     return ((batch, height, width, channels),)
 
 
+def _check_sides(op: OperatorView[Any], size: Shape, channels: int) -> None:
+    """
+    Raises:
+        ModelError: `size` has another batch than the input, or other channels than the filter.
+    """
+    sides, made = (size[0], size[-1]), (op["input"].shape[0], channels)
+    if differ(sides, made):
+        raise ModelError(
+            f"{op.label}: output_shape {size} has a batch and channels of {sides}, expected {made}"
+        )
+
+
 @rule(Op.CONV_3D_TRANSPOSE)
 def conv_3d_transpose(op: OperatorView[Any]) -> Shapes | None:
     """What the output_shape input says; as many windows have to fit in it as the input has cells.
@@ -114,6 +128,8 @@ def conv_3d_transpose(op: OperatorView[Any]) -> Shapes | None:
     for _, *window in volume_windows(op.options, filter[:3], filter[:3]):
         check_window(op.options.padding, *window)
     size = listed(op["output_shape"])
+    if size is not None and len(size) == 5:
+        _check_sides(op, size, filter[3])
     if size is not None and len(size) == 5 and is_known(*size):
         windows = volume_windows(op.options, size[1:4], filter[:3])
         counts = tuple(conv_output_size(op.options.padding, *window) for window in windows)
