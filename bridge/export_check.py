@@ -42,6 +42,8 @@ Array = npt.NDArray[Any]
 _TOLERANCE = Tolerance(relative=1e-3)
 # How often inputs are drawn until the model takes them; every other time integers are below 4.
 _DRAWS, _SMALL = 50, 4
+# So many further sizes are tried until the model takes one.
+_FURTHER = 3
 # Sixteen-bit floats have 11 bits: 2e-4 a step, which a network's layers add up.
 _HALF = Tolerance(relative=5e-2, quanta=3.0)
 
@@ -138,12 +140,13 @@ def _differences(
         Interpreter(model_content=content, budgets=model.budgets, **options)
     ) as interpreter:
         in_file = interpreter.get_input_details()
-        for change in range(1 + len(sizes.further(1))):
+        for change in range(1 + _FURTHER):
             named = dict[str, int]()
             try:
                 for detail in in_file:
                     shape = sizes.shape(detail, change, named)
-                    interpreter.resize_tensor_input(detail["index"], shape)
+                    if change or shape != list(detail["shape"]):
+                        interpreter.resize_tensor_input(detail["index"], shape)
                 details = interpreter.get_input_details()
                 interpreter.allocate_tensors()
                 interpreter.reset_all_variables()
@@ -222,10 +225,6 @@ class _Sizes:
         self._form, self._first = form, first_state(proto)
         self._declared = {each.name: each.type.tensor_type.shape.dim for each in proto.graph.input}
 
-    def further(self, size: int) -> tuple[int, ...]:
-        """What an open size is tried with in the place of the model's."""
-        return 2 * size, size + 1, size + 3
-
     def shape(self, detail: Mapping[str, Any], change: int, named: dict[str, int]) -> list[int]:
         """The shape of an input: what the file fixes, and for open sizes those of the model, or for
         a `change` others, which are added to `named`."""
@@ -238,7 +237,7 @@ class _Sizes:
             if dim.HasField("dim_value"):
                 sizes.append(dim.dim_value)
                 continue
-            other = (size, *self.further(size))[change]
+            other = (size, 2 * size, size + 1, size + 3)[change]
             sizes.append(named.setdefault(dim.dim_param, other))
         return [sizes[i] for i in Layout.FIRST.inverse(len(sizes))] if first else sizes
 

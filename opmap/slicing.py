@@ -248,12 +248,13 @@ def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
     moves = (axis for axis, pair in enumerate(pairs) if may_differ(*([size] for size in pair)))
     parts = max((axis + 1 for axis in moves), default=0)
     if not parts or not known_product(update.shape):
-        whole = operand if parts else update
-        g.write(output, g.read(whole, domain=domain), domain=domain)
+        whole = g.read(operand if parts else update, domain=domain)
+        if op["start"].dynamic:
+            sizes = agreeing(g, g.op("Shape", whole), op["start"].shape, (operand.rank,))
+            whole = g.op("Reshape", whole, sizes, allowzero=1)
+        g.write(output, whole, domain=domain)
         return
-    start = g.read(op["start"])
-    if op["start"].dynamic:
-        start = g.reshape(start, (operand.rank,))
+    start = g.reshape(g.read(op["start"]), (operand.rank,))
     if parts < operand.rank:
         start = g.op("Slice", start, g.ints([0]), g.ints([parts]))
     room = _room(operand.shape[:parts], update.shape[:parts], g)
