@@ -74,7 +74,7 @@ RAGGED = {
     "joined bits": one_op_model(
         Op.BITCAST, [T((5, 2), TensorType.INT16)], [T((5,), TensorType.INT32)], BitcastOptions()
     ),
-    "equal shapes": one_op_model(Op.STABLEHLO_ADD, [T((3, 4)), T((3, 4))], [T((3, 4))]),
+    "equal shapes": one_op_model(Op.STABLEHLO_ADD, [T((3, 2)), T((3, 2))], [T((3, 2))]),
     "dropped size": one_op_model(
         Op.SQUEEZE, [T((1, 3, 1))], [T((1, 3))], SqueezeOptions(squeeze_dims=(2,))
     ),
