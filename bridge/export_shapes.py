@@ -7,11 +7,11 @@ refused: resized alone, its samples could run into each other.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tflite_ort.batch import batch_shape, checked_batch
-from tflite_ort.batching.samples import has_one_sample
+from tflite_ort.batching.samples import has_one_sample, left_open
 from tflite_ort.batching.transformation import batched
 from tflite_ort.records import record, replace
 from tflite_ort.schema import ExportError, Model
@@ -22,8 +22,6 @@ from tflite_ort.suggestions import suggestion
 from tflite_ort.versioning.resolver import OpResolver
 
 Given = Mapping[str, Sequence[int | str | None]]
-# What an open first size of a signature is called.
-BATCH = "batch"
 
 
 @record
@@ -73,41 +71,6 @@ def shaped(
         made = _batch(model, shapes, changed[0], resolver, all_inputs=False)
         return replace(made, shapes={**made.shapes, **signed})
     return Shaped(model, {**shapes, **signed})
-
-
-def left_open(model: Model, given: Collection[str], *, of_sample: bool) -> dict[int, Shape]:
-    """The shapes of inputs whose signatures leave sizes open.
-
-    Args:
-        given: names of inputs that are left out.
-        of_sample: a leading 1 is where a batch has its samples, and stays.
-    """
-    graph, shapes = model.subgraphs[0], dict[int, Shape]()
-    leads = dict[int, int]()
-    for index in graph.inputs:
-        tensor = graph.tensors[index]
-        signature = tensor.shape_signature or ()
-        if of_sample and tensor.shape[:1] == (1,):
-            signature = (1, *signature[1:])
-        # TFLite does not look at a signature; its own converter writes none of another rank.
-        named = tensor.name in given
-        if not named and len(signature) == len(tensor.shape) and -1 in signature:
-            shapes[index] = _open(tensor.shape, signature, leads)
-    return shapes
-
-
-def _open(shape: Shape, signature: Shape, leads: dict[int, int]) -> Shape:
-    """`shape`, but for what the signature leaves open; other sizes there mean nothing to TFLite.
-
-    Args:
-        leads: open first sizes, by what the file says of them: those that differ in the file are
-            no batch of the same samples.
-    """
-    pairs = zip(shape, signature, strict=True)
-    opened = [unknown_size() if given == -1 else size for size, given in pairs]
-    if not is_known(opened[0]):
-        opened[0] = leads.setdefault(shape[0], unknown_size("" if leads else BATCH))
-    return tuple(opened)
 
 
 class _Sizes:
