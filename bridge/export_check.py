@@ -132,10 +132,11 @@ def _differences(
     form: Form,
     options: Mapping[str, Any],
 ) -> Iterator[tuple[Mapping[str, int], dict[str, Difference]]]:
-    """The differences of all outputs: with the sizes of the file, and where some are open, which
+    """The differences of all outputs: with the sizes of the model, and where some are open, which
     are named then, with the first others that the model takes."""
     views, limits = tensor_views(model, 0), index_limits(model)
     content, sizes = write_model(with_own_data(model)), _Sizes(proto, form)
+    tried, refused = set[tuple[int, ...]](), None
     with closing(
         Interpreter(model_content=content, budgets=model.budgets, **options)
     ) as interpreter:
@@ -151,19 +152,19 @@ def _differences(
                 interpreter.allocate_tensors()
                 interpreter.reset_all_variables()
                 arrays = _invoked(interpreter, details, seed, limits)
-            except BridgeError:
-                if change:
-                    continue
-                raise
-            given = (
-                _laid(_as_onnx(arrays[each["index"]]), each["name"] in form.nchw)
-                for each in details
-            )
-            feeds = dict(zip(session.inputs, given, strict=False))
-            found = session.run({**sizes.states(named), **feeds} if change else feeds)
-            yield named if change else {}, _found(session, found, interpreter, views, form)
-            if change or not named:
-                return
+            except BridgeError as error:
+                refused = error
+            else:
+                tried.add(tuple(named.values()))
+                values = [_as_onnx(arrays[each["index"]]) for each in details]
+                laid = [each["name"] in form.nchw for each in details]
+                fed = zip(session.inputs, map(_laid, values, laid), strict=False)
+                found = session.run({**(sizes.states(named) if change else {}), **dict(fed)})
+                yield named, _found(session, found, interpreter, views, form)
+            if not named or len(tried) > 1:
+                break
+    if refused is not None and not tried:
+        raise refused
 
 
 def _found(
