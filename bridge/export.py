@@ -11,13 +11,14 @@ from typing import Unpack
 
 import onnx
 
+from tflite_ort.batching.samples import left_open
 from tflite_ort.bundles.bundle import Source
 from tflite_ort.custom.export import DOMAIN, untranslated, with_custom_nodes
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.export_check import check_export
 from tflite_ort.export_decoded import IMAGE, write_decoded
 from tflite_ort.export_form import Form, Written
-from tflite_ort.export_shapes import Given, Shaped, left_open, shaped
+from tflite_ort.export_shapes import Given, Shaped, shaped
 from tflite_ort.export_state import first_values, lower_with_state
 from tflite_ort.missing_operators import check_operators
 from tflite_ort.opening import check_hybrid, check_resolver, model_source

@@ -324,7 +324,8 @@ def _transposed(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
     kernel, strides = filter.shape[1:3], (options.stride_h, options.stride_w)
     listed = op["output_shape"]
     # What the file says has the padding of any other size.
-    sizes = listed.data[1:3].tolist() if listed.is_given else op.output.shape[1:3]
+    stated = listed.data if listed.is_given else None
+    sizes = op.output.shape[1:3] if stated is None else stated.reshape(-1)[1:3].tolist()
     windows = list(zip(sizes, kernel, strides, strict=True))
     pads = [explicit_padding(options.padding, *window) for window in windows]
     counts = [conv_output_size(options.padding, *window) for window in windows]
