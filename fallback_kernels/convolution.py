@@ -71,8 +71,8 @@ def transpose_conv(op: OperatorView[TransposeConvOptions], inputs: Inputs, state
         raise KernelError(f"filter has {filter.shape[3]} input channels, input has {x.shape[3]}")
     made = shape
     if op["output_shape"].is_given and len(shape) == 4:
-        rows = zip(shape[1:3], x.shape[1:3], filter.shape[1:3], strides, strict=True)
-        sizes = (transposed_size(options.padding, *row) for row in rows)
+        axes = zip(shape[1:3], x.shape[1:3], filter.shape[1:3], strides, strict=True)
+        sizes = (transposed_size(options.padding, *axis) for axis in axes)
         made = (x.shape[0], *sizes, shape[3])
     if len(made) != 4 or (made[0], made[3]) != (x.shape[0], filter.shape[0]):
         expected = f"{x.shape[0]}, H, W, {filter.shape[0]}"

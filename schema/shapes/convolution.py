@@ -99,8 +99,8 @@ def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
             cells = "{} x {}".format(*input[1:3])
             raise ModelError(f"{op.label}: an output of {size} does not convolve to {cells} cells")
     if given:
-        cells = zip(windows, input[1:3], strict=True)
-        made = [transposed_size(padding, n, count, k, stride) for (n, k, stride), count in cells]
+        pairs = zip(windows, input[1:3], strict=True)
+        made = [transposed_size(padding, n, count, k, stride) for (n, k, stride), count in pairs]
         return ((input[0], *made, channels),)
     if not is_known(*size):
         batch = common(input[0], batch)
