@@ -25,6 +25,8 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.file.errors import AllocationError
 
+pytestmark = pytest.mark.usefixtures("unmeasured")
+
 INT32 = TensorType.INT32
 STEPS = T((1, 2, 3), shape_signature=(1, -1, 3))
 

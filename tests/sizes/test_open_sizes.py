@@ -29,6 +29,8 @@ from tflite_ort.schema import (
     TransposeConvOptions,
 )
 
+pytestmark = pytest.mark.usefixtures("unmeasured")
+
 INT32 = TensorType.INT32
 # Of the models of tests/fuzz/seeds.xz one in so many is tried.
 _SAMPLED = 120
@@ -41,7 +43,6 @@ def litert() -> Iterator[LiteRT]:
     process.close()
 
 
-@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.filterwarnings("ignore")
 def test_models_of_all_operators(request: pytest.FixtureRequest, litert: LiteRT) -> None:
     """A sample of what ``python -m tests.sizes`` tries; with --thorough, the smallest of each kind
@@ -98,6 +99,12 @@ RAGGED = {
         DynamicUpdateSliceOptions(),
     ),
     "list of begins": one_op_model(Op.SLICE, [T((4, 5)), T((2,), INT32), wide(1, 1)], [T((1, 1))]),
+    "scales of places": one_op_model(
+        Op.QUANTIZE, [T((2, 3))], [T((2, 3), TensorType.INT8, [0.1, 0.2], [0, 0])]
+    ),
+    "places of scales": one_op_model(
+        Op.DEQUANTIZE, [T((2, 3), TensorType.INT8, [0.1, 0.2], [0, 0])], [T((2, 3))], version=3
+    ),
     "mean of nothing": one_op_model(Op.MEAN, [T((2, 0)), wide(1)], [T((2,))], ReducerOptions()),
     **{
         f"mirror {mode.name}": one_op_model(
