@@ -14,7 +14,7 @@ from tflite_ort.batch import batch_shape, checked_batch
 from tflite_ort.batching.samples import has_one_sample, left_open
 from tflite_ort.batching.transformation import batched
 from tflite_ort.records import record, replace
-from tflite_ort.schema import ExportError, Model
+from tflite_ort.schema import ExportError, Model, ModelError
 from tflite_ort.schema.values.sizes import is_known, multiple, unknown_size
 from tflite_ort.specialize.resources import same_size
 from tflite_ort.specialize.specialization import Shape
@@ -71,6 +71,14 @@ def shaped(
         made = _batch(model, shapes, changed[0], resolver, all_inputs=False)
         return replace(made, shapes={**made.shapes, **signed})
     return Shaped(model, {**shapes, **signed})
+
+
+def as_exported(model: Model, given: Given, batch: int | str | None, resolver: OpResolver) -> Model:
+    """The model that an exported file is compared with: see `shaped`."""
+    try:
+        return shaped(model, given, batch, resolver, as_signed=True).model
+    except (ExportError, ModelError):  # then the file has its sizes fixed
+        return shaped(model, given, batch, resolver).model
 
 
 class _Sizes:

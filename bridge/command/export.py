@@ -48,13 +48,13 @@ from tflite_ort.export_bundle import export_bundle
 from tflite_ort.export_check import ExportMismatch, check_export
 from tflite_ort.export_decoded import IMAGE
 from tflite_ort.export_form import Form, Written
-from tflite_ort.export_shapes import shaped
+from tflite_ort.export_shapes import as_exported
 from tflite_ort.generation.export import export_language_model, is_language_model
 from tflite_ort.opening import holds_bundle
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS, OPSET
 from tflite_ort.providers.exported_state import first_state
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import ExportError, ModelError, read_model
+from tflite_ort.schema import read_model
 from tflite_ort.signature_model import signature_model
 from tflite_ort.verification.report import OFF
 
@@ -413,11 +413,7 @@ def _checked(
     read = read_model(model, external_roots=roots, budgets=limits)
     if form.signature is not None:
         read = signature_model(read, form.signature)
-    sizes = options["input_shapes"], options["batch"], resolver
-    try:
-        source = shaped(read, *sizes, as_signed=True).model
-    except (ExportError, ModelError):  # then the file has them fixed
-        source = shaped(read, *sizes).model
+    source = as_exported(read, options["input_shapes"], options["batch"], resolver)
     found = check_export(
         exported, target, source, hybrid=options["hybrid"], resolver=resolver, form=form
     )
