@@ -44,18 +44,25 @@ class CheckedSubgraph:
 
     Args:
         compress_zero_points: see `tensor_details`.
+        batch: of a model that was made for one, how large it is: other sizes were not looked at.
 
     Attributes:
         calls: those of the interpreter, which the calls of this class are parts of.
     """
 
     def __init__(
-        self, opened: OpenedModel, index: int, shared: Shared, *, compress_zero_points: bool = False
+        self,
+        opened: OpenedModel,
+        index: int,
+        shared: Shared,
+        *,
+        compress_zero_points: bool = False,
+        batch: int | None = None,
     ) -> None:
         self.executor = SubgraphExecutor(index, opened, shared)
         self._opened, self._index, self._state = opened, index, shared.state
         self._choice, self.calls = shared.choice, shared.state.calls
-        self._compress_zero_points = compress_zero_points
+        self._compress_zero_points, self._batch = compress_zero_points, batch
         self._plain: set[int] = set()
         self._constants: dict[int, Array] = {}  # plain ones of the file
         self._told: dict[int, tuple[Shape, TensorType, dict[str, Any]]] = {}
@@ -102,7 +109,7 @@ class CheckedSubgraph:
             raise ResizeError(
                 f"Tensor {checked} cannot be resized: there are {len(self.declared.tensors)}"
             )
-        if strict:
+        if strict or self._batch is not None:
             self._check_unknown(checked, target)
         if min(target, default=0) < 0:
             raise ResizeError(f"Tensor {checked} cannot be resized to {target}: a negative size")
@@ -307,9 +314,10 @@ class CheckedSubgraph:
             raise ResizeError(f"Tensor {index} has {len(shape)} dimensions, not {len(target)}")
         for axis, (declared, size) in enumerate(zip(signature, target, strict=False)):
             if declared not in (-1, size):
+                mode = "in strict mode" if self._batch is None else f"with batch={self._batch}"
                 raise ResizeError(
                     f"Attempting to resize dimension {axis} of tensor {index} with value "
-                    f"{declared} to {size}: in strict mode only unknown dimensions, -1 in the "
+                    f"{declared} to {size}: {mode} only unknown dimensions, -1 in the "
                     "shape signature, may change"
                 )
 

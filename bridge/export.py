@@ -11,13 +11,14 @@ from typing import Unpack
 
 import onnx
 
+from tflite_ort.batching.samples import left_open
 from tflite_ort.bundles.bundle import Source
 from tflite_ort.custom.export import DOMAIN, untranslated, with_custom_nodes
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.export_check import check_export
 from tflite_ort.export_decoded import IMAGE, write_decoded
 from tflite_ort.export_form import Form, Written
-from tflite_ort.export_shapes import Given, Shaped, opened, shaped
+from tflite_ort.export_shapes import Given, Shaped, shaped
 from tflite_ort.export_state import first_values, lower_with_state
 from tflite_ort.missing_operators import check_operators
 from tflite_ort.opening import check_hybrid, check_resolver, model_source
@@ -143,12 +144,15 @@ def _translated(
     if domain:
         resolver = with_custom_nodes(resolver, untranslated(source, resolver))
     check_operators(source, resolver)
-    given = shaped(source, shapes, batch, resolver)
 
-    def lower(given: Shaped) -> Lowered:
-        return _lowered(given, resolver, target, domain=domain, shared=shared)
+    def lower(as_signed: bool) -> tuple[Shaped, Lowered]:
+        given = shaped(source, shapes, batch, resolver, as_signed=as_signed)
+        return given, _lowered(given, resolver, target, domain=domain, shared=shared)
 
-    return given.model, *_opened(lower, given, shapes)
+    graph = source.subgraphs[0]
+    signed = left_open(source, shapes, of_sample=batch is not None)
+    given, lowered, fixed = _opened(lower, [graph.tensors[index].name for index in signed])
+    return given.model, lowered, fixed
 
 
 def _told(translated: tuple[Model, Lowered, str]) -> tuple[Model, Lowered]:
@@ -160,20 +164,19 @@ def _told(translated: tuple[Model, Lowered, str]) -> tuple[Model, Lowered]:
 
 
 def _opened(
-    lower: Callable[[Shaped], Lowered], given: Shaped, shapes: Given
-) -> tuple[Lowered, str]:
+    lower: Callable[[bool], tuple[Shaped, Lowered]], names: Sequence[str]
+) -> tuple[Shaped, Lowered, str]:
     """With the sizes open that the file leaves open, or with those that it has where an operator
     cannot be translated so, and why."""
-    wider = opened(given, shapes)
-    if not wider.opened:
-        return lower(given), ""
+    if not names:
+        return *lower(False), ""
     try:
-        return lower(wider), ""
+        return *lower(True), ""
     except (ExportError, ModelError) as error:
         refused = str(error)
-    names = ", ".join(map(repr, wider.opened[:_NAMED]))
-    why = f"sizes of {names} that the file leaves open are fixed; with them open {refused}"
-    return lower(given), why
+    shown = ", ".join(map(repr, names[:_NAMED]))
+    why = f"sizes of {shown} that the file leaves open are fixed; with them open {refused}"
+    return *lower(False), why
 
 
 @contextmanager

@@ -413,6 +413,7 @@ class Interpreter(OwnMethods, Closing):
             index,
             self._shared,
             compress_zero_points=self._compress_zero_points,
+            batch=self._arguments.get("batch"),
         )
         return made
 

@@ -67,7 +67,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.shapes.convolution import volume_windows
-from tflite_ort.schema.values.semantics import explicit_padding
+from tflite_ort.schema.values.semantics import conv_output_size, explicit_padding
 from tflite_ort.schema.values.sizes import differ, is_known, may_differ
 
 ImageConvolution = OperatorView[Conv2DOptions] | OperatorView[DepthwiseConv2DOptions]
@@ -301,10 +301,14 @@ def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
         raise Untranslatable("output_shape has other channels than the filter makes")
     made = (op["input"].shape[0], op["filter"].shape[0])
     known = is_known(*op.output.shape[1:3], *op["input"].shape[1:3])
-    if not known or may_differ((op.output.shape[0], op.output.shape[3]), made):
+    if may_differ((op.output.shape[0], op.output.shape[3]), made):
         transpose_conv_of_computed_size(op, g)
-        return
-    build_chosen(op, transposed_lowerings(op, g, partial(_transposed, op, g)), g.target.choose)
+    elif known:
+        build_chosen(op, transposed_lowerings(op, g, partial(_transposed, op, g)), g.target.choose)
+    elif op["output_shape"].is_given:
+        _transposed(op, g)
+    else:
+        transpose_conv_of_computed_size(op, g)
 
 
 def _transposed(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
@@ -314,18 +318,21 @@ def _transposed(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
     ONNX Runtime would quantise float weights again, with scales of its own.
     """
     input, filter, options = op["input"], op["filter"], op.options
-    _, kh, kw, _ = filter.shape
-    strides = [options.stride_h, options.stride_w]
-    size, (height, width) = op.output.shape[1:3], input.shape[1:3]
-    top, bottom = explicit_padding(options.padding, size[0], kh, strides[0])
-    left, right = explicit_padding(options.padding, size[1], kw, strides[1])
-    reached = ((height - 1) * strides[0] + kh, (width - 1) * strides[1] + kw)
+    kernel, strides = filter.shape[1:3], (options.stride_h, options.stride_w)
+    listed = op["output_shape"]
+    # What the file says has the padding of any other size.
+    stated = listed.data if listed.is_given else None
+    sizes = op.output.shape[1:3] if stated is None else stated.reshape(-1)[1:3].tolist()
+    windows = list(zip(sizes, kernel, strides, strict=True))
+    pads = [explicit_padding(options.padding, *window) for window in windows]
+    counts = [conv_output_size(options.padding, *window) for window in windows]
+    # Cells past the last window have the bias alone.
+    past = [n - (count - 1) * s - k for count, (n, k, s) in zip(counts, windows, strict=True)]
     attributes: dict[str, Any] = {
-        "kernel_shape": [kh, kw],
+        "kernel_shape": kernel,
         "strides": strides,
-        "pads": [top, left, bottom, right],
-        # Cells past the last window have the bias alone.
-        "output_padding": [max(0, size[0] - reached[0]), max(0, size[1] - reached[1])],
+        "pads": [before for before, _ in pads] + [after for _, after in pads],
+        "output_padding": [max(0, size) for size in past],
     }
     if _transposed_exactly(op, g, lambda whole: whole, attributes):
         return
@@ -360,12 +367,14 @@ def _transposed_exactly(
 
 
 def transpose_conv_of_computed_size(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
-    """ConvTranspose without padding, cropped to the computed size, then the bias."""
+    """ConvTranspose without padding, cropped to the computed size, then the bias; the graph fails
+    if another number of windows fits in it than the input has cells."""
     input, filter, options = op["input"], op["filter"], op.options
     kernel, strides = filter.shape[1:3], (options.stride_h, options.stride_w)
     attributes: dict[str, Any] = {"kernel_shape": kernel, "strides": strides}
     windows = list(zip(input.shape[1:3], kernel, strides, (1, 1), strict=True))
     sizes = computed_sizes(op, g, filter.shape[0])
+    sizes = failing(g, sizes, misfit(op, g, sizes, windows))
     cropped = partial(cut, op, g, sizes=sizes, windows=windows)
     if _transposed_exactly(op, g, lambda whole: cropped(whole=whole), attributes):
         return

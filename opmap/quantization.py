@@ -11,6 +11,7 @@ from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.idioms.by_code import by_code, every_code
 from tflite_ort.opmap.idioms.fixed_point import centred_codes, rescaled
+from tflite_ort.opmap.idioms.indices import agreeing
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.idioms.picked_channels import requantized_source
 from tflite_ort.opmap.idioms.rescaled_codes import UNITS, Codes, requantized, rescaled_codes
@@ -27,6 +28,7 @@ from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier, rescal
 from tflite_ort.schema.file.element_types import PACKED_BITS
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.semantics import fake_quant_range, quantized_range
+from tflite_ort.schema.values.sizes import may_differ
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -98,7 +100,7 @@ def _quantize_along(op: View, g: Graph) -> None:
     if input.type is not _T.FLOAT32:
         raise refusal(op)
     unit, zero = _along(output)
-    x = g.read(input)
+    x = _as_scaled(g, g.read(input), output)
     quotient = g.op("Div", x, g.constant(unit))
     magnitude = g.op("Abs", quotient)
     whole = g.op("Floor", magnitude)
@@ -121,6 +123,18 @@ def _along(tensor: TensorView) -> tuple[Array, Array]:
     assert found is not None
     shape[found.axis] = -1
     return found.scale.reshape(shape), found.zero_point.reshape(shape)
+
+
+def _as_scaled(g: Graph, value: ir.Value, tensor: TensorView) -> ir.Value:
+    """`value`, of the shape of `tensor`, in a graph that fails where there are not as many places
+    as scales: nodes broadcast."""
+    found = tensor.quantization
+    assert found is not None
+    size = tensor.shape[found.axis : found.axis + 1]
+    if not may_differ(size, found.scale.shape):
+        return value
+    sizes = agreeing(g, g.op("Shape", value), size, found.scale.shape)
+    return g.op("Reshape", value, sizes, allowzero=1)
 
 
 def _widen(op: View, g: Graph) -> None:
@@ -183,7 +197,8 @@ def dequantize(op: View, g: Graph) -> None:
     input, layout = op["input"], g.layout(op["input"])
     found = input.quantization
     if found is not None and found.per_channel and input.type in _CODES and not input.is_constant:
-        codes, (unit, zero) = g.read(input, domain=Domain.FILE), _along(input)
+        unit, zero = _along(input)
+        codes = _as_scaled(g, g.read(input, domain=Domain.FILE), input)
         steps = g.op("Sub", g.cast(codes, _REAL), g.constant(zero.astype(np.float32)))
         g.write(op.output, g.op("Mul", steps, g.constant(unit)))
         return

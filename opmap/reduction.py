@@ -107,7 +107,7 @@ def _of_some(op: OperatorView[Any], g: Graph, mean: ir.Value, value: ir.Value) -
     """A mean of floats, NaN if `value` turns out to have no elements: ReduceMean gives 0."""
     input, output = op["input"], op.output
     sizes = [input.shape[axis] for axis in _axes(op)] if op["axes"].is_constant else input.shape
-    if is_known(*sizes) or output.is_quantized:
+    if (is_known(*sizes) and 0 not in sizes) or output.is_quantized:
         return mean
     count = g.cast(g.op("Size", value), ir.DataType.FLOAT)
     return g.op("Add", mean, g.op("Div", g.constant(0, np.float32), count))

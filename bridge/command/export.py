@@ -48,7 +48,7 @@ from tflite_ort.export_bundle import export_bundle
 from tflite_ort.export_check import ExportMismatch, check_export
 from tflite_ort.export_decoded import IMAGE
 from tflite_ort.export_form import Form, Written
-from tflite_ort.export_shapes import shaped
+from tflite_ort.export_shapes import as_exported
 from tflite_ort.generation.export import export_language_model, is_language_model
 from tflite_ort.opening import holds_bundle
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS, OPSET
@@ -413,7 +413,7 @@ def _checked(
     read = read_model(model, external_roots=roots, budgets=limits)
     if form.signature is not None:
         read = signature_model(read, form.signature)
-    source = shaped(read, options["input_shapes"], options["batch"], resolver).model
+    source = as_exported(read, options["input_shapes"], options["batch"], resolver)
     found = check_export(
         exported, target, source, hybrid=options["hybrid"], resolver=resolver, form=form
     )

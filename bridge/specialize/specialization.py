@@ -340,5 +340,6 @@ def _with_data(outputs: Sequence[TensorView], arrays: Sequence[Array]) -> list[T
     views = []
     for tensor, array in zip(outputs, arrays, strict=True):
         array.flags.writeable = False
-        views.append(replace(tensor, constant=array, shape=array.shape, ranked=True, sizes=None))
+        known = replace(tensor, constant=array, shape=array.shape, ranked=True, sizes=None)
+        views.append(replace(known, computed=True))
     return views

@@ -20,16 +20,12 @@ TransposedConvolution = OperatorView[TransposeConvOptions] | OperatorView[Conv3D
 
 
 def computed_sizes(op: TransposedConvolution, g: Graph, channels: int) -> ir.Value:
-    """The computed spatial sizes as int64; the graph fails if channels are different, or the batch
-    that is not the constant one of a TRANSPOSE_CONV."""
+    """The computed spatial sizes as int64; the graph fails on another batch or other channels."""
     input = op["input"]
     split = g.ints([1, input.rank - 2, 1])
     parts = g.op_multi("Split", sizes_of(g, op["output_shape"]), split, outputs=3, axis=0)
     given_batch, sizes, given_channels = parts
-    checked = [(given_channels, channels)]
-    if op.op is not Op.TRANSPOSE_CONV or not op["output_shape"].is_constant:
-        checked.append((given_batch, input.shape[0]))
-    for given, size in checked:
+    for given, size in ((given_batch, input.shape[0]), (given_channels, channels)):
         sizes = failing(g, sizes, g.op("Not", g.op("Equal", given, g.size(size))))
     return affordable(g, sizes, g.op("Concat", *parts, axis=0), op)
 
@@ -72,9 +68,7 @@ def _half_beyond(
     return g.op("Div", g.larger(beyond, least), g.ints(2))
 
 
-def misfit(
-    op: OperatorView[Conv3DOptions], g: Graph, sizes: ir.Value, windows: Windows
-) -> ir.Value:
+def misfit(op: TransposedConvolution, g: Graph, sizes: ir.Value, windows: Windows) -> ir.Value:
     """Whether the number of windows over `sizes` differs from the cells of the input, by axis."""
     step, one = g.ints([stride for _, _, stride, _ in windows]), [1] * len(windows)
     reach = [(kernel - 1) * dilation for _, kernel, _, dilation in windows]

@@ -132,6 +132,8 @@ class TensorView:
         ranked: False where even the rank depends on data; `shape` means nothing then.
         sizes: of a list of sizes that is computed from shapes: what is known of it, as ints,
             `UnknownSize`s and, where nothing is, None.
+        computed: of a constant, whether an operator makes it, so that it may follow from the
+            shapes of inputs.
     """
 
     index: int
@@ -144,6 +146,7 @@ class TensorView:
     ranked: bool = True
     sizes: Array | None = None
     blocks: Blocks | None = None
+    computed: bool = False
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -176,6 +179,11 @@ class TensorView:
     def is_constant(self) -> bool:
         """Whether the values are known before the model runs."""
         return self.constant is not None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the file has the values, whatever the shapes of inputs are."""
+        return self.constant is not None and not self.computed
 
     @property
     def is_quantized(self) -> bool:
