@@ -28,8 +28,8 @@ from tflite_ort.compiled_signatures import (
     RUNTIME_ERRORS,
     CompiledModelError,
     CompiledSignature,
+    check_fits,
     check_runs,
-    check_size,
     named,
     numbered,
     same_memory,
@@ -375,7 +375,7 @@ class CompiledModel(Closing):
             for index, each in inputs:
                 own = self._own(signature, index, each)
                 if own is not None and not same_memory(own, each.array):
-                    check_size(own, each.array)
+                    check_fits(own, each.array)
                     own[...] = plain_bytes(each.array).view(own.dtype).reshape(own.shape)
             for index, each in outputs:
                 self._own(signature, index, each)
@@ -383,7 +383,7 @@ class CompiledModel(Closing):
             for index, each in outputs:
                 made = subgraph.buffer(index)
                 if not same_memory(made, each.array):
-                    check_size(made, each.array)
+                    check_fits(made, each.array)
                     plain_bytes(each.array)[...] = plain_bytes(np.ascontiguousarray(made))
 
     def _own(self, signature: CompiledSignature, index: int, used: TensorBuffer) -> Array | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,69 @@ def test_buffers_of_other_types(dtype: type) -> None:
     buffer = TensorBuffer.create_from_host_memory(values)
     assert buffer.get_tensor_details()["dtype"] == np.dtype(dtype).name
     np.testing.assert_array_equal(buffer.read(3, dtype), values)
+
+
+# Types that LiteRT's own class takes, as the bytes that they are.
+TAKEN = {"bool", "int8", "uint8", "int32", "float16", "bfloat16", "float32"}
+TYPES = [
+    *("bool", "int4", "uint4", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"),
+    *("uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "U3"),
+    *("object", "datetime64[s]", ">f4", ">i4", ">f2", "V4"),
+]
+
+
+def taken(call: Callable[..., Any], *arguments: Any) -> str:
+    try:
+        call(*arguments)
+    except ValueError as error:
+        assert str(error).startswith("Unsupported dtype"), error
+        return "refused"
+    return "taken"
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_buffer_takes_the_types_that_litert_takes(name: str) -> None:
+    theirs_module = pytest.importorskip("ai_edge_litert.compiled_model")
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    model = one_op_model(Op.NEG, [T((20,))], [T((20,))])
+    found = []
+    for kind in (theirs_module.CompiledModel, CompiledModel):
+        compiled = kind.from_buffer(model)
+        (buffer,), (answer,) = compiled.create_input_buffers(0), compiled.create_output_buffers(0)
+        told = [taken(buffer.write, np.zeros(5, dtype)), taken(answer.read, 2, dtype)]
+        if told[0] == "taken":
+            buffer.write(np.frombuffer(bytes(range(80)), np.uint8).view(dtype))
+            compiled.run_by_index(0, [buffer], [answer])
+            told.append(answer.read(20, np.float32).tobytes())
+        found.append(told)
+    assert found[0] == found[1]
+    assert (found[1][0] == "taken") == (name in TAKEN)
+
+
+@pytest.mark.parametrize("name", ["int16", "uint16", "uint32", "int64", "float64", "complex64"])
+def test_of_other_types_a_buffer_takes_its_own(name: str) -> None:
+    (tensor,) = (type for type in TensorType if type.name.lower() == name)
+    repeats = T((1,), TensorType.INT32, data=np.int32([2]))
+    model = one_op_model(Op.TILE, [T((4,), tensor), repeats], [T((8,), tensor)])
+    compiled = CompiledModel.from_buffer(model)
+    (buffer,), (answer,) = compiled.create_input_buffers(0), compiled.create_output_buffers(0)
+    values = np.arange(4).astype(name)
+    for taken_buffer in (buffer, TensorBuffer.create_from_host_memory(values)):
+        taken_buffer.write(values)
+        compiled.run_by_index(0, [taken_buffer], [answer])
+        np.testing.assert_array_equal(answer.read(8, name), np.tile(values, 2))
+    for other in {"int64", "float64", "int16"} - {name}:
+        with pytest.raises(ValueError, match=f"{other}; the buffer has {name}"):
+            buffer.write(values.real.astype(other))
+        for size, sides in (
+            (4, lambda host: ([host], [answer])),
+            (8, lambda host: ([buffer], [host])),
+        ):
+            host = TensorBuffer.create_from_host_memory(np.zeros(size, name).view(other))
+            with pytest.raises(RuntimeError, match=f"bytes of {other}, its tensor"):
+                compiled.run_by_index(0, *sides(host))
+    with pytest.raises(ValueError, match=r"Unsupported dtype: [<>]"):
+        TensorBuffer.create_from_host_memory(values.astype(values.dtype.newbyteorder()))
 
 
 # Calls -------------------------------------------------------------------------------------------
