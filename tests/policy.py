@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "opmap": {"ml_dtypes", "numpy", "tflite_ort.schema", "tflite_ort.versioning"},
     "fallback_kernels": {"ml_dtypes", "numpy", "tflite_ort.schema", "tflite_ort.versioning"},
     "bridge": {"google", "ml_dtypes", "numpy", "onnx", "onnxruntime", "rich", "typer"}
-    | set(PACKAGES.values()),
+    | {"PyInstaller", *PACKAGES.values()},
 }
 
 # Folder -> its layers, lowest first: a file imports from its own layer and from those before it. A
@@ -33,8 +33,9 @@ LAYERS = {
     "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}),
     "bridge": (
         {
-            *("closing", "collecting", "files", "forks", "kept", "live_views", "optional"),
-            *("overlaps", "records", "signature", "state", "suggestions", "warned"),
+            *("closing", "collecting", "files", "forks", "frozen", "kept", "live_views"),
+            *("optional", "overlaps", "own_process", "records", "shipped", "signature"),
+            *("state", "suggestions", "warned"),
         },
         {"providers"},
         {"tuning"},
@@ -66,6 +67,7 @@ ONLY_IN = {
         "bridge/providers/settings.py",
         "bridge/providers/threads.py",
     },
+    "PyInstaller": {"bridge/frozen/"},
     "rich": {"bridge/command/"},
     "typer": {"bridge/command/"},
 }
