@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -82,6 +83,10 @@ class CompiledModel(Closing):
         (10,)
     """
 
+    environment: Environment
+    # Arguments of `Interpreter` where the caller chooses nothing, see `install_as`.
+    _preset: Mapping[str, Any] = MappingProxyType({})
+
     def __init__(
         self,
         interpreter: Interpreter,
@@ -143,18 +148,20 @@ class CompiledModel(Closing):
         if options is not None and accelerator is not None:
             raise ValueError("Pass either options or hardware_accel, not both.")
         chosen = options or Options(accelerator or HardwareAccelerator.CPU)
-        cpu = chosen.cpu_options
-        mode = CpuKernelMode(cpu.kernel_mode or CpuKernelMode.DELEGATE)
-        reference = mode is CpuKernelMode.REFERENCE
+        given, environment = dict(cls._preset), environment or Environment.create()
+        cpu, wanted = chosen.cpu_options, chosen.hardware_accelerators
+        if CpuKernelMode(cpu.kernel_mode or CpuKernelMode.DELEGATE) is CpuKernelMode.REFERENCE:
+            given["experimental_op_resolver_type"] = OpResolverType.BUILTIN_REF
+            given["providers"] = []
+        elif wanted != HardwareAccelerator.CPU or "providers" not in given:
+            given["providers"] = list(providers_of(wanted))
+        if cpu.num_threads:
+            given["num_threads"] = cpu.num_threads
+        if environment.options.compiler_cache_dir:
+            given["cache"] = environment.options.compiler_cache_dir
         with RUNTIME_ERRORS:
-            providers = [] if reference else list(providers_of(chosen.hardware_accelerators))
-            kind = OpResolverType.BUILTIN_REF if reference else OpResolverType.AUTO
-            interpreter = Interpreter(
-                **source,
-                num_threads=cpu.num_threads or None,
-                providers=providers,
-                experimental_op_resolver_type=kind,
-            )
+            interpreter = Interpreter(**source, **given)
+            providers = [each.provider.name for each in interpreter._delegates]
             made = cls(interpreter, environment, providers)
             check_runs(made._signatures.values(), made._ready)
         return made

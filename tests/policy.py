@@ -102,14 +102,16 @@ TOO_LONG = {
     "schema/__init__.py",
 }
 
-# What ONNX Runtime's execution providers are called, and the only file that names one: the table of
-# what is known of each.
+# What ONNX Runtime's execution providers are called, and the only files that name one: the table of
+# what is known of each, and LiteRT's names of options.
 PROVIDER = re.compile(
     r"\w*ExecutionProvider\b|openvino|webgpu|cuda|tensorrt|qnn|directml|\bdml\b|coreml|migraphx"
     r"|rocm|nnapi|vitisai|xnnpack(?=_?ep|_?provider)",
     re.IGNORECASE,
 )
-NAMES_PROVIDERS = {"bridge/providers/traits.py"}
+NAMES_PROVIDERS = {
+    *("bridge/providers/traits.py", "bridge/compiled_options.py", "bridge/vendor_options.py"),
+}
 
 # Where the methods of a graph for single nodes are.
 SPELLS_NODES = {"opmap/graph/nodes.py"}

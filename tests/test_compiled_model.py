@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import enum
+import importlib
+import inspect
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +28,7 @@ from tflite_ort.compiled_model import (
     CpuOptions,
     Environment,
     EnvironmentOptions,
+    GpuOptions,
     HardwareAccelerator,
     Options,
     TensorBuffer,
@@ -370,8 +375,84 @@ def test_options() -> None:
         Environment.create(options=EnvironmentOptions(), runtime_path="/here")
 
 
+LITERT_MODULES = [
+    *("compiled_model", "cpu_kernel_mode", "cpu_options", "environment", "gpu_options"),
+    *("hardware_accelerator", "intel_openvino_options", "options", "qualcomm_options"),
+    *("tensor_buffer", "interpreter"),
+]
+# Of LiteRT's own objects, which these are not; a delegate is a library of TFLite there.
+INSIDE = {"capsule", "environment", "c_model_ptr", "interpreter"}
+APART = {"Delegate.__init__", "SignatureRunner.__init__", "Environment.capsule"}
+
+
+def classes_of(module: Any) -> dict[str, type]:
+    return {
+        name: each
+        for name, each in vars(module).items()
+        if inspect.isclass(each)
+        and each.__module__.startswith("ai_edge_litert.")
+        and not name.startswith("_")
+    }
+
+
+def names_of(function: Any) -> list[str]:
+    return [
+        each.name
+        for each in inspect.signature(function).parameters.values()
+        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+        and each.name not in INSIDE | {"self"}
+    ]
+
+
+@pytest.mark.parametrize("name", LITERT_MODULES)
+def test_all_that_litert_names_is_here(name: str) -> None:
+    """Classes, methods, arguments in their order, fields and members: what a new release adds is
+    seen here."""
+    theirs = importlib.import_module(f"ai_edge_litert.{name}")
+    with warnings.catch_warnings(action="ignore"), install_as("ai_edge_litert"):
+        ours = importlib.import_module(f"ai_edge_litert.{name}")
+        found = {each: vars(ours).get(each) for each in classes_of(theirs)}
+    for each, wanted in classes_of(theirs).items():
+        kind = found[each]
+        assert kind is not None and kind is not wanted, each
+        if issubclass(wanted, enum.Enum):
+            assert {k: v.value for k, v in kind.__members__.items()} == {
+                k: v.value for k, v in wanted.__members__.items()
+            }
+            continue
+        for method in vars(wanted):
+            private = method.startswith("_") and method != "__init__"
+            if private or f"{each}.{method}" in APART:
+                continue
+            assert hasattr(kind, method) or method in vars(kind)["__annotations__"], method
+            if inspect.isroutine(getattr(wanted, method)):
+                taken = names_of(getattr(kind, method))
+                asked = names_of(getattr(wanted, method))
+                if "arguments" in inspect.signature(getattr(kind, method)).parameters:
+                    continue  # all of Interpreter's by name
+                assert taken[: len(asked)] == asked, f"{each}.{method}"
+
+
+def test_options_are_equal_if_all_of_them_are() -> None:
+    assert Options() == Options.create()
+    assert Options() != Options(gpu_options=GpuOptions(constant_tensor_sharing=True))
+    options = Options()
+    options.qualcomm_options.log_level = options.qualcomm_options.LOG_LEVEL.WARN
+    options.intel_openvino_options.configs_map["KEY"] = "value"
+    assert options.qualcomm_options.log_level == 2
+    assert options != Options()
+    assert CompiledModel.from_file(INT8, options=options).is_fully_accelerated()
+
+
+def test_an_environment_has_a_cache(tmp_path: Path) -> None:
+    environment = Environment.create(compiler_cache_dir=str(tmp_path / "cache"))
+    assert environment.options.compiler_cache_dir
+    CompiledModel.from_file(INT8, environment=environment)
+    assert any((tmp_path / "cache").rglob("*"))
+
+
 def test_it_stands_in_for_litert() -> None:
-    with install_as("ai_edge_litert"):
+    with warnings.catch_warnings(action="ignore"), install_as("ai_edge_litert"):
         from ai_edge_litert import compiled_model, hardware_accelerator, tensor_buffer
 
         assert compiled_model.CompiledModel is CompiledModel
@@ -383,7 +464,8 @@ def test_without_litert_in_a_fresh_process() -> None:
     code = (
         "import sys; sys.modules['ai_edge_litert'] = None; del sys.modules['ai_edge_litert']\n"
         "import tflite_ort; tflite_ort.install_as('ai_edge_litert')\n"
-        "from ai_edge_litert.compiled_model import CompiledModel, Environment\n"
+        "from ai_edge_litert.compiled_model import CompiledModel, Environment, QualcommOptions\n"
+        "from ai_edge_litert.intel_openvino_options import IntelOpenVinoPerformanceMode\n"
         f"print(CompiledModel.from_file({FLOAT!r}).get_num_signatures())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

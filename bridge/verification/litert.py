@@ -42,9 +42,9 @@ class LitertProcess:
     def __init__(self, threads: int = 1) -> None:
         self._threads = threads
         self._process: subprocess.Popen[bytes] | None = None
-        self._folder = TemporaryDirectory()
         if litert_installed():
             self._started()
+        self._folder = TemporaryDirectory()
 
     def load(self, model: Model, kernels: str) -> None:
         """Make `model` the one that `invoke` runs, with fresh state.
