@@ -33,9 +33,9 @@ LAYERS = {
     "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}),
     "bridge": (
         {
-            *("closing", "collecting", "files", "forks", "frozen", "kept", "live_views"),
-            *("optional", "overlaps", "own_process", "records", "shipped", "signature"),
-            *("state", "suggestions", "warned"),
+            *("closing", "collecting", "files", "forks", "kept", "live_views", "optional"),
+            *("overlaps", "own_process", "records", "shipped", "signature", "state"),
+            *("suggestions", "warned"),
         },
         {"providers"},
         {"tuning"},
@@ -50,7 +50,7 @@ LAYERS = {
         {"cache"},
         {"*"},
         {"generation", "prediction", "tasks", "verification"},
-        {"__init__", "command"},
+        {"__init__", "command", "frozen"},
         {"__main__"},
     ),
 }
@@ -109,9 +109,9 @@ PROVIDER = re.compile(
     r"|rocm|nnapi|vitisai|xnnpack(?=_?ep|_?provider)",
     re.IGNORECASE,
 )
-NAMES_PROVIDERS = {
+NAMES_PROVIDERS = (
     *("bridge/providers/traits.py", "bridge/compiled_options.py", "bridge/vendor_options.py"),
-}
+)
 
 # Where the methods of a graph for single nodes are.
 SPELLS_NODES = {"opmap/graph/nodes.py"}
@@ -244,7 +244,7 @@ def provider_name(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
             yield node.lineno, "compares with a provider, which has traits"
         for name in () if node in documentation else texts(node):
             for found in PROVIDER.findall(name):
-                yield getattr(node, "lineno", 1), f"{found} is only for {min(NAMES_PROVIDERS)}"
+                yield getattr(node, "lineno", 1), f"{found} is only for {NAMES_PROVIDERS[0]}"
 
 
 def kept_array(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
