@@ -20,6 +20,7 @@ import pytest
 import tflite_ort
 from tests.litert_models import permute_float
 from tflite_ort import install_as
+from tflite_ort.verification.litert_worker import Worker
 
 # These tests have imported LiteRT themselves.
 pytestmark = pytest.mark.filterwarnings("ignore:.* imported ai_edge_litert before")
@@ -222,6 +223,12 @@ def test_wrong_arguments_are_told_at_once(argument: Any, error: type[Exception])
     with pytest.raises(error):
         install_as("tflite_runtime", **argument)
     assert "tflite_runtime" not in sys.modules
+
+
+def test_this_library_is_not_compared_with_itself() -> None:
+    """A `sitecustomize` that stands in for LiteRT runs in the process that is asked for it too."""
+    with install_as("ai_edge_litert"), pytest.raises(RuntimeError, match="in its place"):
+        Worker().answer({"do": "load", "path": "", "kernels": "default", "threads": 1}, {})
 
 
 def test_undo_puts_back_what_was_there() -> None:
