@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -308,7 +307,7 @@ def test_options() -> None:
 
 
 def test_it_stands_in_for_litert() -> None:
-    with warnings.catch_warnings(action="ignore"), install_as("ai_edge_litert"):
+    with install_as("ai_edge_litert"):
         from ai_edge_litert import compiled_model, hardware_accelerator, tensor_buffer
 
         assert compiled_model.CompiledModel is CompiledModel

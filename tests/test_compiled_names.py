@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import importlib
 import inspect
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,7 +122,7 @@ def test_all_that_litert_names_is_here(name: str) -> None:
     """Classes, methods, arguments in their order, fields and members: what a new release adds is
     seen here."""
     theirs = importlib.import_module(f"ai_edge_litert.{name}")
-    with warnings.catch_warnings(action="ignore"), install_as("ai_edge_litert"):
+    with install_as("ai_edge_litert"):
         ours = importlib.import_module(f"ai_edge_litert.{name}")
         found = {each: vars(ours).get(each) for each in classes_of(theirs)}
     for each, wanted in classes_of(theirs).items():

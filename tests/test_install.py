@@ -22,9 +22,6 @@ from tests.litert_models import permute_float
 from tflite_ort import install_as
 from tflite_ort.verification.litert_worker import Worker
 
-# These tests have imported LiteRT themselves.
-pytestmark = pytest.mark.filterwarnings("ignore:.* imported ai_edge_litert before")
-
 CLIENT = """
 from {package} import Interpreter, load_delegate, OpResolverType
 
