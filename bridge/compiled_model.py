@@ -23,7 +23,7 @@ from tflite_ort.compiled_options import (
     GpuOptions,
     HardwareAccelerator,
     Options,
-    providers_of,
+    arguments_of,
 )
 from tflite_ort.compiled_signatures import (
     RUNTIME_ERRORS,
@@ -38,7 +38,6 @@ from tflite_ort.compiled_signatures import (
 )
 from tflite_ort.forks import renew_in_children
 from tflite_ort.interpreter import Interpreter
-from tflite_ort.providers.delegates import OpResolverType
 from tflite_ort.schema import VersionError
 from tflite_ort.tensor_buffer import TensorBuffer, plain_bytes
 
@@ -148,19 +147,11 @@ class CompiledModel(Closing):
         if options is not None and accelerator is not None:
             raise ValueError("Pass either options or hardware_accel, not both.")
         chosen = options or Options(accelerator or HardwareAccelerator.CPU)
-        given, environment = dict(cls._preset), environment or Environment.create()
-        cpu, wanted = chosen.cpu_options, chosen.hardware_accelerators
-        if CpuKernelMode(cpu.kernel_mode or CpuKernelMode.DELEGATE) is CpuKernelMode.REFERENCE:
-            given["experimental_op_resolver_type"] = OpResolverType.BUILTIN_REF
-            given["providers"] = []
-        elif wanted != HardwareAccelerator.CPU or "providers" not in given:
-            given["providers"] = list(providers_of(wanted))
-        if cpu.num_threads:
-            given["num_threads"] = cpu.num_threads
-        if environment.options.compiler_cache_dir:
-            given["cache"] = environment.options.compiler_cache_dir
+        environment = environment or Environment.create()
         with RUNTIME_ERRORS:
-            interpreter = Interpreter(**source, **given)
+            interpreter = Interpreter(
+                **source, **arguments_of(chosen, environment.options, cls._preset)
+            )
             providers = [each.provider.name for each in interpreter._delegates]
             made = cls(interpreter, environment, providers)
             check_runs(made._signatures.values(), made._ready)

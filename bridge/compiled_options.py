@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from tflite_ort.closing import Closing
 from tflite_ort.providers.available import providers_on
+from tflite_ort.providers.delegates import OpResolverType
 from tflite_ort.providers.traits import CPU
 from tflite_ort.schema import MissingDelegate
 from tflite_ort.vendor_options import IntelOpenVinoOptions, QualcommOptions, VendorOptions
@@ -168,6 +169,30 @@ class Environment(Closing):
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def arguments_of(
+    options: Options, environment: EnvironmentOptions, preset: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The arguments of `Interpreter` for these options.
+
+    Args:
+        preset: what they are where the options choose nothing.
+
+    Raises:
+        MissingDelegate: no provider has the hardware.
+    """
+    given, cpu = dict(preset), options.cpu_options
+    if CpuKernelMode(cpu.kernel_mode or CpuKernelMode.DELEGATE) is CpuKernelMode.REFERENCE:
+        given["experimental_op_resolver_type"] = OpResolverType.BUILTIN_REF
+        given["providers"] = []
+    elif options.hardware_accelerators != HardwareAccelerator.CPU or "providers" not in given:
+        given["providers"] = list(providers_of(options.hardware_accelerators))
+    if cpu.num_threads:
+        given["num_threads"] = cpu.num_threads
+    if environment.compiler_cache_dir:
+        given["cache"] = environment.compiler_cache_dir
+    return given
 
 
 def providers_of(wanted: HardwareAccelerator) -> Sequence[str]:
