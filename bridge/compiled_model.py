@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -22,14 +23,14 @@ from tflite_ort.compiled_options import (
     GpuOptions,
     HardwareAccelerator,
     Options,
-    providers_of,
+    arguments_of,
 )
 from tflite_ort.compiled_signatures import (
     RUNTIME_ERRORS,
     CompiledModelError,
     CompiledSignature,
+    check_fits,
     check_runs,
-    check_size,
     named,
     numbered,
     same_memory,
@@ -37,7 +38,6 @@ from tflite_ort.compiled_signatures import (
 )
 from tflite_ort.forks import renew_in_children
 from tflite_ort.interpreter import Interpreter
-from tflite_ort.providers.delegates import OpResolverType
 from tflite_ort.schema import VersionError
 from tflite_ort.tensor_buffer import TensorBuffer, plain_bytes
 
@@ -81,6 +81,10 @@ class CompiledModel(Closing):
         >>> outputs[0].read(10, np.float32).shape
         (10,)
     """
+
+    environment: Environment
+    # Arguments of `Interpreter` where the caller chooses nothing, see `install_as`.
+    _preset: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(
         self,
@@ -143,18 +147,12 @@ class CompiledModel(Closing):
         if options is not None and accelerator is not None:
             raise ValueError("Pass either options or hardware_accel, not both.")
         chosen = options or Options(accelerator or HardwareAccelerator.CPU)
-        cpu = chosen.cpu_options
-        mode = CpuKernelMode(cpu.kernel_mode or CpuKernelMode.DELEGATE)
-        reference = mode is CpuKernelMode.REFERENCE
+        environment = environment or Environment.create()
         with RUNTIME_ERRORS:
-            providers = [] if reference else list(providers_of(chosen.hardware_accelerators))
-            kind = OpResolverType.BUILTIN_REF if reference else OpResolverType.AUTO
             interpreter = Interpreter(
-                **source,
-                num_threads=cpu.num_threads or None,
-                providers=providers,
-                experimental_op_resolver_type=kind,
+                **source, **arguments_of(chosen, environment.options, cls._preset)
             )
+            providers = [each.provider.name for each in interpreter._delegates]
             made = cls(interpreter, environment, providers)
             check_runs(made._signatures.values(), made._ready)
         return made
@@ -375,7 +373,7 @@ class CompiledModel(Closing):
             for index, each in inputs:
                 own = self._own(signature, index, each)
                 if own is not None and not same_memory(own, each.array):
-                    check_size(own, each.array)
+                    check_fits(own, each.array)
                     own[...] = plain_bytes(each.array).view(own.dtype).reshape(own.shape)
             for index, each in outputs:
                 self._own(signature, index, each)
@@ -383,7 +381,7 @@ class CompiledModel(Closing):
             for index, each in outputs:
                 made = subgraph.buffer(index)
                 if not same_memory(made, each.array):
-                    check_size(made, each.array)
+                    check_fits(made, each.array)
                     plain_bytes(each.array)[...] = plain_bytes(np.ascontiguousarray(made))
 
     def _own(self, signature: CompiledSignature, index: int, used: TensorBuffer) -> Array | None:

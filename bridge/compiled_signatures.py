@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.records import record
 from tflite_ort.schema import BridgeError, VersionError
+from tflite_ort.tensor_buffer import taken_as
 
 Array = npt.NDArray[Any]
 
@@ -121,16 +122,16 @@ def same_memory(one: Array, other: Array) -> bool:
     return here == there and one.nbytes == other.nbytes
 
 
-def check_size(tensor: Array, given: Array) -> None:
-    """Refuse a buffer of another size than its tensor.
+def check_fits(tensor: Array, given: Array) -> None:
+    """Refuse a buffer of another size than its tensor, or of a type that is not taken as bytes.
 
     Raises:
         CompiledModelError: it has.
     """
-    if tensor.nbytes != given.nbytes:
+    if tensor.nbytes != given.nbytes or not taken_as(tensor.dtype, given.dtype):
         raise CompiledModelError(
-            f"the buffer has {given.nbytes} bytes, its tensor {list(tensor.shape)} of "
-            f"{tensor.dtype.name} has {tensor.nbytes}"
+            f"the buffer has {given.nbytes} bytes of {given.dtype}, its tensor "
+            f"{list(tensor.shape)} has {tensor.nbytes} of {tensor.dtype}"
         )
 
 

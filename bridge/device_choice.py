@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from tflite_ort.cache.keys import digest, key_of
 from tflite_ort.cache.plans import file_digest
 from tflite_ort.files import write_bytes
 from tflite_ort.opening import ModelFile, opened_file
+from tflite_ort.own_process import own_process
 from tflite_ort.providers.candidates import Candidate, candidates
 from tflite_ort.providers.delegates import (
     AUTO,
@@ -44,8 +44,6 @@ SECONDS_VARIABLE = "TFLITE_ORT_AUTO_SECONDS"
 # A device that is faster by less than this share is not worth its while.
 _LEAST_GAIN = 0.05
 
-# -P: what lies in the working directory has no part in it.
-_COMMAND = (sys.executable, "-P", "-m", "tflite_ort.device_trial")
 # What a trial gets of the arguments of an interpreter.
 _SOURCE = ("model_path", "model_content", "budgets", "model")
 _HANDED = ("num_threads", "hybrid", "strict", "batch", "model", "precision")
@@ -166,7 +164,7 @@ def _tried(request: Mapping[str, Any], end: float) -> dict[str, Any]:
         return {"problem": "not tried, for the time was over"}
     try:
         done = subprocess.run(
-            _COMMAND,
+            own_process("tflite_ort.device_trial"),
             input=json.dumps(request).encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -22,7 +22,14 @@ from tflite_ort.plan.build import make_plan
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import only_sets
 from tflite_ort.providers.exported_state import PAIRS
-from tflite_ort.schema import ExportError, Op, OperatorView, Specialized, TensorView
+from tflite_ort.schema import (
+    ExportError,
+    Op,
+    OperatorView,
+    Specialized,
+    TensorView,
+    Untranslatable,
+)
 from tflite_ort.schema.values.sizes import cancelled, is_known, known_product, unknown_size
 from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.signature_state import SharedState
@@ -35,6 +42,9 @@ def first_values(graph: Specialized, resolver: BoundResolver) -> dict[int, Array
     """By tensor, the value that each variable has before the first run.
 
     What CALL_ONCE runs is run for it. A variable that nothing gives a value has none.
+
+    Raises:
+        ExportError: it cannot be run.
     """
     context = PlanContext((), resolver)
     variables = {
@@ -43,7 +53,14 @@ def first_values(graph: Specialized, resolver: BoundResolver) -> dict[int, Array
     }
     for op in graph.operators:
         if op.op is Op.CALL_ONCE:
-            make_plan(op.bodies[0], context).run()
+            try:
+                plan = make_plan(op.bodies[0], context)
+            except Untranslatable as error:
+                raise ExportError(
+                    f"{op.label} sets the first values of the state, which the export computes. "
+                    f"{error}\nGive it a resolver that has kernels of them."
+                ) from error
+            plan.run()
     values = {index: variable.value for index, variable in variables.items()}
     return {index: value for index, value in values.items() if value is not None}
 

@@ -38,6 +38,10 @@ _REGISTER = (
     "Interpreter(..., resolver=resolver); see docs/custom_operators.md. "
     'export_onnx(..., custom_ops="domain") writes it as it is.'
 )
+_WELL_KNOWN = (
+    "Change one line: Interpreter(..., resolver=tflite_ort.WellKnownOpResolver()), "
+    "and the same in export_onnx."
+)
 # What compilers for one device put into the place of all that the device runs, and the device.
 _COMPILED = {
     "DISPATCH_OP": "an accelerator",
@@ -91,10 +95,15 @@ class MissingOperator:
             return f"below the first version; {self._has()}"
         return f"what it brings and its first runtime are not known here; {self._has()}"
 
+    @property
+    def well_known(self) -> bool:
+        """Whether it is missing only because the resolver that has it was not named."""
+        return not self.here and self.version in custom_kernel.versions(self.name)
+
     def _custom(self) -> str:
         if self.here:
             return f"registered are {span(self.here)}"
-        if self.version in custom_kernel.versions(self.name):
+        if self.well_known:
             return "not registered; WellKnownOpResolver has it"
         if self.name in _COMPILED:
             return f"machine code for {_COMPILED[self.name]}, which nothing else runs"
@@ -210,8 +219,10 @@ def _refuse(missing: Sequence[MissingOperator]) -> None:
     if len(missing) == 1 and missing[0].op is Op.CUSTOM:
         name = missing[0].name
         advice = _BEFORE if name in _COMPILED else _REGISTER.format(name)
+        advice = _WELL_KNOWN if missing[0].well_known else advice
         raise kind(f"Encountered unresolved custom op: {name}.\n{missing[0]}.\n{advice}")
     if len(missing) == 1:
         raise kind(f"Didn't find op for {missing[0]}.\n{_ADVICE}")
     lines = "\n".join(f"  {item}" for item in missing)
-    raise kind(f"Didn't find op for {len(missing)} of the model's operators:\n{lines}\n{_ADVICE}")
+    advice = _WELL_KNOWN if all(item.well_known for item in missing) else _ADVICE
+    raise kind(f"Didn't find op for {len(missing)} of the model's operators:\n{lines}\n{advice}")

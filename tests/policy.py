@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "opmap": {"ml_dtypes", "numpy", "tflite_ort.schema", "tflite_ort.versioning"},
     "fallback_kernels": {"ml_dtypes", "numpy", "tflite_ort.schema", "tflite_ort.versioning"},
     "bridge": {"google", "ml_dtypes", "numpy", "onnx", "onnxruntime", "rich", "typer"}
-    | set(PACKAGES.values()),
+    | {"PyInstaller", *PACKAGES.values()},
 }
 
 # Folder -> its layers, lowest first: a file imports from its own layer and from those before it. A
@@ -34,7 +34,8 @@ LAYERS = {
     "bridge": (
         {
             *("closing", "collecting", "files", "forks", "guard", "kept", "live_views", "optional"),
-            *("overlaps", "records", "signature", "state", "suggestions", "warned"),
+            *("overlaps", "own_process", "records", "shipped", "signature", "state"),
+            *("suggestions", "warned"),
         },
         {"providers"},
         {"tuning"},
@@ -49,7 +50,7 @@ LAYERS = {
         {"cache"},
         {"*"},
         {"generation", "prediction", "tasks", "verification"},
-        {"__init__", "command"},
+        {"__init__", "command", "frozen"},
         {"__main__"},
     ),
 }
@@ -66,6 +67,7 @@ ONLY_IN = {
         "bridge/providers/settings.py",
         "bridge/providers/threads.py",
     },
+    "PyInstaller": {"bridge/frozen/"},
     "rich": {"bridge/command/"},
     "typer": {"bridge/command/"},
 }
@@ -100,14 +102,16 @@ TOO_LONG = {
     "schema/__init__.py",
 }
 
-# What ONNX Runtime's execution providers are called, and the only file that names one: the table of
-# what is known of each.
+# What ONNX Runtime's execution providers are called, and the only files that name one: the table of
+# what is known of each, and LiteRT's names of options.
 PROVIDER = re.compile(
     r"\w*ExecutionProvider\b|openvino|webgpu|cuda|tensorrt|qnn|directml|\bdml\b|coreml|migraphx"
     r"|rocm|nnapi|vitisai|xnnpack(?=_?ep|_?provider)",
     re.IGNORECASE,
 )
-NAMES_PROVIDERS = {"bridge/providers/traits.py"}
+NAMES_PROVIDERS = (
+    *("bridge/providers/traits.py", "bridge/compiled_options.py", "bridge/vendor_options.py"),
+)
 
 # Where the methods of a graph for single nodes are.
 SPELLS_NODES = {"opmap/graph/nodes.py"}
@@ -240,7 +244,7 @@ def provider_name(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
             yield node.lineno, "compares with a provider, which has traits"
         for name in () if node in documentation else texts(node):
             for found in PROVIDER.findall(name):
-                yield getattr(node, "lineno", 1), f"{found} is only for {min(NAMES_PROVIDERS)}"
+                yield getattr(node, "lineno", 1), f"{found} is only for {NAMES_PROVIDERS[0]}"
 
 
 def kept_array(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:

@@ -173,7 +173,7 @@ def test_one_that_ends_its_process_or_hangs_is_passed_over(
     monkeypatch: pytest.MonkeyPatch, code: str, problem: str
 ) -> None:
     here(monkeypatch, FAST)
-    monkeypatch.setattr(device_choice, "_COMMAND", (sys.executable, "-c", code))
+    monkeypatch.setattr(device_choice, "own_process", lambda module: [sys.executable, "-c", code])
     monkeypatch.setenv(device_choice.SECONDS_VARIABLE, "1")
     found = choice_of()
     assert found.candidate is None

@@ -166,7 +166,7 @@ def cast(array: Array, details: Details, origin: object) -> Array:
             f"takes {dtype_name(dtype)}"
         )
     if array.dtype.kind == "U":
-        array = np.strings.encode(array, "utf-8")
+        array = np.char.encode(array, "utf-8")
     with np.errstate(over="ignore"):
         taken = array.astype(object if dtype.kind == "S" else dtype, copy=False)
     if array.dtype.kind in "iufc" and taken is not array and np.isinf(taken).any():

@@ -135,6 +135,9 @@ class _Choice:
             if name not in NAMES:
                 near = suggestion(name, NAMES)
                 raise VerificationError(f"no runtime {name!r}; there are {', '.join(NAMES)}{near}")
+        if isinstance(self.onnx_file, str | os.PathLike):
+            with open(self.onnx_file, "rb"):  # which is read after the reference has run
+                pass
 
 
 @dataclass
