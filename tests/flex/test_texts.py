@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.models import model_path
 from tests.one_op import T
 from tests.ops.custom_op import by_numpy, interpreter_of, invoked
-from tests.ops.flex_nodes import Attributes, flex_model
+from tests.flex.nodes import Attributes, flex_model
 from tflite_ort import Interpreter, KernelError, UnresolvedOperator
 from tflite_ort.schema import TensorType
 
