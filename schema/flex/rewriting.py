@@ -15,12 +15,12 @@ type that these have code for, which are more than TFLite's own take.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.optional import load
+from tflite_ort.optional import late, load
 from tflite_ort.records import field, record, replace
 from tflite_ort.schema.file.element_types import TensorType, type_of
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
@@ -33,6 +33,11 @@ from tflite_ort.schema.file.tables import Table
 from tflite_ort.schema.values.flex import Node, node_from
 from tflite_ort.schema.values.resolve import CODES, constant_data
 from tflite_ort.schema.values.view import Origin
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.flex import lists
+else:
+    lists = late("tflite_ort.schema.flex.lists")
 
 Array = npt.NDArray[Any]
 Rewriting = Callable[["Site"], bool]
@@ -209,6 +214,9 @@ def rewritten(model: Model, kept: Collection[str] = ()) -> Model:
     Args:
         kept: names of operators that stay, since a user registered code for them.
     """
+    names = {code.custom_code or "" for code in model.operator_codes}
+    if names.isdisjoint(kept) and any(name.startswith(f"{PREFIX}TensorList") for name in names):
+        model = lists.with_tensors(model)
     drafts = Drafts.of(model)
     rules = {
         index: rule
@@ -262,8 +270,11 @@ def _check_numbers(site: Site) -> None:
     )
     for given, arguments in pairs:
         types = [type for _, type in site.node.types(arguments)]
-        names = [site.node.type_of(each) for each in types]
-        if names != [site.tensors[index].type for index in given]:
+        found = [site.tensors[index].type for index in given]
+        if len(types) != len(found) or any(
+            name != "variant" and site.node.type_of(name) is not type
+            for name, type in zip(types, found, strict=True)
+        ):
             raise ModelError("other inputs or outputs than the node says")
 
 

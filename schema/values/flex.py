@@ -30,6 +30,9 @@ T = TypeVar("T")
 # Annotations of converters: they say nothing of what an operator computes.
 _ANNOTATION = "_"
 _MOST_NODES = 4096
+# Inputs that are added to those of the definition: tensors that have the sizes of an element which
+# its shape does not tell, see `schema/flex/lists.py`.
+_MORE = dict.fromkeys(("TensorListReserve", "EmptyTensorList"), ("likes*",))
 # Where the value of such a kind is an empty list, no kind is told.
 _EMPTY = "list()"
 
@@ -212,5 +215,6 @@ def flex_inputs(key: str) -> Inputs | None:
     if operator is None:
         return None
     names = [each.name + ("" if each.is_single else "*") for each in operator.inputs]
+    names += _MORE.get(operator.name, ())
     lists = [name for name in names[:-1] if name.endswith("*")]
     return Inputs.of(["tensors*"] if lists or not operator.is_defined else names)

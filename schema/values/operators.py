@@ -330,7 +330,7 @@ def _parsed(inputs: str) -> Inputs:
 
 for _family, _name, _inputs in _rows():
     _key = Op.__members__.get(_name, _name)
-    if _key in INPUTS:
+    if _key in _INPUTS:
         raise ValueError(f"{_name} is declared twice")
     FAMILIES[_key], _INPUTS[_key] = _family, _inputs
 
