@@ -21,7 +21,7 @@ from tflite_ort.schema.loops.induction_variables import InductionVariable
 from tflite_ort.schema.loops.loop_rows import Rows, rows_read
 from tflite_ort.schema.loops.trip_count import Counted
 from tflite_ort.schema.shapes import output_shapes
-from tflite_ort.schema.values.sizes import may_differ, multiple, same_elements
+from tflite_ort.schema.values.sizes import has_roots, may_differ, multiple, same_elements
 
 View = OperatorView[Any]
 
@@ -72,6 +72,14 @@ class Sequences:
         """Whether `tensor` has the same value in every iteration."""
         return tensor.is_constant or tensor.index in self.fixed
 
+    def keeps_shape(self, tensor: TensorView) -> bool:
+        """Whether `tensor` has one shape in all iterations: its unknown sizes are those of what the
+        body is given, such as a batch."""
+        if not tensor.dynamic:
+            return True
+        given = (self.body.tensors[index] for index in self.body.inputs)
+        return tensor.ranked and any(has_roots(tensor.shape, each.shape) for each in given)
+
     def value(self, tensor: TensorView) -> ir.Value:
         """The sequence [T, *shape] of `tensor`, which must be one of these."""
         index = tensor.index
@@ -112,7 +120,8 @@ class Sequences:
         if all(map(self.is_fixed, inputs)):
             self._compute_once(op)
             return True
-        if any(tensor.dynamic or _by_channel(tensor) for tensor in (*inputs, *op.outputs)):
+        tensors = (*inputs, *op.outputs)
+        if any(not self.keeps_shape(tensor) or _by_channel(tensor) for tensor in tensors):
             return False
         if not all(self.is_fixed(tensor) or tensor in self for tensor in inputs):
             return False

@@ -11,12 +11,18 @@ from typing import Any
 from tflite_ort.records import record, replace
 from tflite_ort.schema.file.enums import ActivationFunctionType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.loops.induction_variables import InductionVariable, followed, within
+from tflite_ort.schema.loops.induction_variables import (
+    InductionVariable,
+    followed,
+    of_constant,
+    within,
+)
 from tflite_ort.schema.loops.trip_count import MOST_ITERATIONS, Bounded, Counted
-from tflite_ort.schema.values.sizes import is_known, known_product, unknown_size
+from tflite_ort.schema.values.sizes import is_known, known_product, may_differ, unknown_size
 from tflite_ort.schema.values.view import OperatorView, Specialized, TensorView
 
 View = OperatorView[Any]
+_SET_ITEM = "FlexTensorListSetItem"
 # Of a tensor of the body, as many as there are iterations.
 _MOST_ELEMENTS = 1 << 24
 
@@ -88,6 +94,8 @@ def rows_written(place: int, body: Specialized, loop: Counted) -> Rows | None:
         return None
     if writer.op is Op.DYNAMIC_UPDATE_SLICE and uses == [writer]:
         return _updated(writer, loop)
+    if writer.custom_code == _SET_ITEM and uses == [writer]:
+        return _set(writer, loop)
     if writer.op is Op.CONCATENATION:
         return _rejoined(writer, uses, body, loop)
     return None
@@ -104,6 +112,15 @@ def _updated(op: View, loop: Counted) -> Rows | None:
     if induction is None or not _is_place(induction) or not _is_row(row, whole):
         return None
     return _rows(whole, row.index, induction, loop.most)
+
+
+def _set(op: View, loop: Counted) -> Rows | None:
+    """The rows that TensorFlow's TensorListSetItem writes."""
+    whole, place, item = op.present_inputs()
+    induction = loop.inductions.get(place.index) or of_constant(place)
+    if induction is None or induction.first.size != 1 or may_differ(item.shape, whole.shape[1:]):
+        return None
+    return _rows(whole, item.index, induction, loop.most)
 
 
 def _rejoined(op: View, uses: Sequence[View], body: Specialized, loop: Counted) -> Rows | None:
@@ -166,7 +183,7 @@ def _is_row(row: TensorView, whole: TensorView) -> bool:
 def _rows(whole: TensorView, row: int, induction: InductionVariable, count: int) -> Rows | None:
     first, step = int(induction.first.reshape(-1)[0]), int(induction.step.reshape(-1)[0])
     ends = (first, first + max(count - 1, 0) * step)
-    if whole.dynamic or min(ends) < 0 or max(ends) >= whole.shape[0]:
+    if not is_known(whole.shape[0]) or min(ends) < 0 or max(ends) >= whole.shape[0]:
         return None
     return Rows(whole.index, row, first, step)
 

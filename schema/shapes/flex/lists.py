@@ -41,11 +41,11 @@ def empty(op: View) -> Shapes:
     return _created(op, 0)
 
 
-def _with_element(op: View, whole: Shape, element: Shape) -> Shape:
-    """The sizes of an element that a list and an element have together."""
-    if len(whole) != len(element) + 1 or differ(whole[1:], element):
-        raise ModelError(f"{op.label}: an element of {element} in a list of {whole[1:]}")
-    return tuple(common(b, a) for a, b in zip(whole[1:], element, strict=True))
+def _with_element(op: View, one: Shape, other: Shape) -> Shape:
+    """The sizes of an element that two shapes of it have together, unknown ones of `one`."""
+    if len(one) != len(other) or differ(one, other):
+        raise ModelError(f"{op.label}: an element of {other} in a list of {one}")
+    return tuple(common(a, b) for a, b in zip(one, other, strict=True))
 
 
 @flex_rule("TensorListSetItem")
@@ -54,7 +54,7 @@ def with_item(op: View) -> Shapes:
     whole = op["input_handle"].shape
     if node_of(op)["resize_if_index_out_of_bounds"]:
         whole = (unknown_size(), *whole[1:])
-    return ((whole[0], *_with_element(op, whole, op["item"].shape)),)
+    return ((whole[0], *_with_element(op, op["item"].shape, whole[1:])),)
 
 
 @flex_rule("TensorListPushBack")
@@ -62,7 +62,7 @@ def pushed(op: View) -> Shapes:
     """One element more."""
     whole = op["input_handle"].shape
     length = whole[0] + 1 if is_known(whole[0]) else unknown_size()
-    return ((length, *_with_element(op, whole, op["tensor"].shape)),)
+    return ((length, *_with_element(op, op["tensor"].shape, whole[1:])),)
 
 
 @flex_rule("TensorListStack")
@@ -73,7 +73,7 @@ def stacked(op: View) -> Shapes:
     length = count if count >= 0 and not is_known(whole[0]) else whole[0]
     if told is None:
         return ((length, *whole[1:]),)
-    return ((length, *_with_element(op, whole, told)),)
+    return ((length, *_with_element(op, whole[1:], told)),)
 
 
 @flex_rule("TensorListFromTensor")
