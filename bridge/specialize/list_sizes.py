@@ -11,7 +11,7 @@ from typing import Any
 
 from tflite_ort.records import field, record, replace
 from tflite_ort.schema import OperatorView, TensorView
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import has_roots, is_known
 
 # Where a list is made: the subgraphs that call each other, and the operator.
 Place = tuple[tuple[int, ...], int]
@@ -25,10 +25,13 @@ class ListSizes:
     """What is known of lists by now.
 
     Args:
+        lasting: the unknown sizes of what the model is given, which are the same each time that it
+            is made ready.
         known: by place and axis, a size that was found.
         open: sizes that are not known yet, with the place and the axis.
     """
 
+    lasting: Sequence[int] = ()
     known: dict[tuple[Place, int], int] = field(default_factory=dict)
     open: list[tuple[int, Place, int]] = field(default_factory=list)
 
@@ -63,10 +66,14 @@ class ListSizes:
             if is_known(one) or one is other:
                 continue
             for size, place, axis in self.open:
-                if size is one and (place, axis) not in self.known:
+                if size is one and (place, axis) not in self.known and self._lasts(other):
                     self.known[place, axis] = other
                     any_found = True
         return any_found
+
+
+    def _lasts(self, size: int) -> bool:
+        return is_known(size) or has_roots((size,), self.lasting)
 
 
 def _with_size(tensors: Sequence[TensorView], size: int) -> TensorView | None:

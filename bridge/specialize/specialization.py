@@ -79,6 +79,7 @@ def specialize(
         KernelError: what a user registered failed to prepare.
     """
     contents = Contents(constant_tables(model))
+    contents.lists.lasting = [size for shape in shapes.values() for size in shape]
     given = partial(_bytes_given, model.subgraphs[subgraph], shapes)
     while True:
         contents.changed = False

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorType, Untranslatable
 from tflite_ort.schema.values.flex import node_of
@@ -35,12 +35,23 @@ def created(op: View, g: Graph) -> None:
 def with_item(op: View, g: Graph) -> None:
     """ScatterND of one row."""
     whole, item = op["input_handle"], op["item"]
-    if node_of(op)["resize_if_index_out_of_bounds"] or may_differ(whole.shape[1:], item.shape):
-        raise Untranslatable("a list that grows, or whose elements are not known")
+    if may_differ(whole.shape[1:], item.shape):
+        raise Untranslatable("a list whose elements are not known")
     place = g.cast(g.reshape(g.read(op["index"]), (1, 1)), np.dtype(np.int64))
     row = g.op("Unsqueeze", g.read(item, domain=Domain.FILE), g.ints([0]))
-    result = g.op("ScatterND", g.read(whole, domain=Domain.FILE), place, row)
-    g.write(op.output, result, domain=Domain.FILE)
+    elements = g.read(whole, domain=Domain.FILE)
+    if node_of(op)["resize_if_index_out_of_bounds"]:
+        elements = _reaching(g, elements, g.reshape(place, (1,)), row, op)
+    g.write(op.output, g.op("ScatterND", elements, place, row), domain=Domain.FILE)
+
+
+def _reaching(g: Graph, whole: ir.Value, place: ir.Value, row: ir.Value, op: View) -> ir.Value:
+    """A list with as many zeros after it as it takes to have an element at `place`."""
+    missing = g.op("Sub", g.op("Add", place, g.ints([1])), g.op("Shape", whole, end=1))
+    count = g.op("Max", missing, g.ints([0]))
+    shape = g.op("Concat", count, g.op("Shape", row, start=1), axis=0)
+    zeros = g.op("Expand", g.constant(0, op.output.dtype), shape)
+    return g.op("Concat", whole, zeros, axis=0)
 
 
 @flex_translator("TensorListPushBack")

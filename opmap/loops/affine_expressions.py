@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph.rows import RESHAPES
-from tflite_ort.records import record
+from tflite_ort.records import record, replace
 from tflite_ort.schema import (
     ActivationFunctionType,
     Op,
@@ -22,7 +22,7 @@ from tflite_ort.schema import (
     TensorView,
 )
 from tflite_ort.schema.values.constant_slices import constant_slice
-from tflite_ort.schema.values.sizes import is_known, same_elements
+from tflite_ort.schema.values.sizes import is_known, may_differ, same_elements
 
 Array = npt.NDArray[np.float32]
 View = OperatorView[Any]
@@ -280,6 +280,17 @@ def fused_activation(op: View) -> str:
     return _FUSED.get(_activation(op), "")
 
 
+def _of_known_sizes(op: View) -> View:
+    """A slice that keeps all axes but the last, with 1 for each size that is not known."""
+
+    def known(tensor: TensorView) -> TensorView:
+        sizes = (size if is_known(size) else 1 for size in tensor.shape)
+        return tensor if not tensor.dynamic else replace(tensor, shape=tuple(sizes))
+
+    whole = known(op.present_inputs()[0])
+    return replace(op, inputs=(whole, *op.inputs[1:]), outputs=(known(op.output),))
+
+
 def _part(op: View, tensor: TensorView) -> Interval | None:
     """The range of units that `op` cuts out along the last axis to compute `tensor`; None for
     others."""
@@ -295,11 +306,11 @@ def _part(op: View, tensor: TensorView) -> Interval | None:
         size = tensor.shape[-1]
         place = [out.index for out in op.outputs].index(tensor.index)
         return place * size, (place + 1) * size
-    if whole.dynamic or tensor.dynamic:
+    if may_differ(tensor.shape[:-1], whole.shape[:-1]):
         return None
-    bounds = constant_slice(op)
+    bounds = constant_slice(_of_known_sizes(op))
     if bounds is None or bounds.squeezed or bounds.new_axes or set(bounds.steps) != {1}:
         return None
-    if any(bounds.starts[:-1]) or tensor.shape[:-1] != whole.shape[:-1]:
+    if any(bounds.starts[:-1]):
         return None
     return bounds.starts[-1], bounds.starts[-1] + tensor.shape[-1]

@@ -21,7 +21,13 @@ from tflite_ort.schema.loops.induction_variables import InductionVariable
 from tflite_ort.schema.loops.loop_rows import Rows, rows_read
 from tflite_ort.schema.loops.trip_count import Counted
 from tflite_ort.schema.shapes import output_shapes
-from tflite_ort.schema.values.sizes import has_roots, may_differ, multiple, same_elements
+from tflite_ort.schema.values.sizes import (
+    has_roots,
+    is_known,
+    may_differ,
+    multiple,
+    same_elements,
+)
 
 View = OperatorView[Any]
 
@@ -232,8 +238,11 @@ class Sequences:
             axis, source = op.present_inputs()
             if axis.data is None or axis.data.item() % source.rank == 0:
                 return None
-            merged = (multiple(count, source.shape[0]), *source.shape[1:])
-            return axis, replace(source, shape=merged)
+            first, *others = source.shape
+            if not is_known(count) and not is_known(first):
+                return None
+            rows = multiple(count, first) if is_known(first) else multiple(first, count)
+            return axis, replace(source, shape=(rows, *others))
         if op.op in _ALONG_LAST:
             if spread[0] and not any(spread[1:]) and op.inputs[0] and op.inputs[0].rank:
                 return (replace(op.inputs[0], shape=(count, *op.inputs[0].shape)), *op.inputs[1:])
