@@ -29,7 +29,15 @@ MAY_IMPORT = {
 # layer is the name of a subfolder or of a file at the root; `*` is all other files at the root.
 LAYERS = {
     "schema": ({"file"}, {"values"}, {"arithmetic", "flex", "loops"}, {"shapes"}, {"*"}),
-    "opmap": ({"graph", "registry"}, {"idioms"}, {"cells"}, {"loops"}, {"patterns"}, {"*"}, {"flex"}),
+    "opmap": (
+        {"graph", "registry"},
+        {"idioms"},
+        {"cells"},
+        {"loops"},
+        {"patterns"},
+        {"*"},
+        {"flex"},
+    ),
     "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}, {"flex"}),
     "bridge": (
         {

@@ -12,8 +12,8 @@ from tests.policy import PACKAGES, PROVIDER, circles, violations
 from tflite_ort.fallback_kernels.registry import custom_kernel, kernel
 from tflite_ort.opmap.registry import custom_translator, translator
 from tflite_ort.schema import Op
-from tflite_ort.schema.shapes.registry import all_rules
 from tflite_ort.schema.file import flex_table
+from tflite_ort.schema.shapes.registry import all_rules
 from tflite_ort.schema.values.operators import FAMILIES, Key, family_of, flex_names
 from tflite_ort.versioning.registry import Registry
 

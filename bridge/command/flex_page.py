@@ -14,8 +14,8 @@ _HEAD = """# TensorFlow's operators (Flex)
 
 A model that was converted with `SELECT_TF_OPS` has TensorFlow's own operators, as custom operators
 called `Flex<name>`. They run here without TensorFlow and without a resolver, and `export_onnx`
-exports those that ONNX can say. `tflite-ort inspect MODEL` and `Interpreter.delegation()` show where
-each runs.
+exports those that ONNX can say. `tflite-ort inspect MODEL` and `Interpreter.delegation()` show
+where each runs.
 
 ```python
 from tflite_ort import Interpreter, export_onnx
@@ -24,31 +24,31 @@ interpreter = Interpreter("keras_lstm_with_open_batch.tflite")
 export_onnx("keras_lstm_with_open_batch.tflite", "model.onnx")
 ```
 
-A refusal names the operator, the type or the attribute that is missing. An operator that is not here
-yet can be [registered](custom_operators.md); what you register comes first.
+A refusal names the operator, the type or the attribute that is missing. An operator that is not
+here yet can be [registered](custom_operators.md); what you register comes first.
 
 ## How they run
 
-- **As TFLite's own operators.** Where one or a few of TFLite's operators compute the same, they take
-  its place when the model is opened. They have all that TFLite's operators have: kernels,
+- **As TFLite's own operators.** Where one or a few of TFLite's operators compute the same, they
+  take its place when the model is opened. They have all that TFLite's operators have: kernels,
   translations, patterns. They take more types than in a TFLite file.
-- **With a kernel of their own**, in numpy, and most with a translation to ONNX. ONNX Runtime has many
-  nodes for float, double, int32 and int64 alone. Integers of other sizes are computed in a wider
-  type and wrap; 16-bit floats are computed in 32 bits and rounded once, as in TensorFlow.
+- **With a kernel of their own**, in numpy, and most with a translation to ONNX. ONNX Runtime has
+  many nodes for float, double, int32 and int64 alone. Integers of other sizes are computed in a
+  wider type and wrap; 16-bit floats are computed in 32 bits and rounded once, as in TensorFlow.
 - **Lists** (`TensorList`), in which Keras' RNNs, `map_fn`, `scan` and `TensorArray` keep what each
   iteration makes, become tensors with one dimension more before anything is translated. So an LSTM
-  with an open batch becomes one LSTM node of ONNX, as one with batch 1 does. All elements of a list
-  have to have one shape. A list of lists, or one that enters or leaves the model, is refused.
+  with an open batch becomes one LSTM node of ONNX, as one with batch 1 does. All elements of a
+  list have to have one shape. A list of lists, or one that enters or leaves the model, is refused.
 
-The node that a model has for an operator is held against TensorFlow's definition (of TensorFlow 2.21):
-inputs, outputs, types and attributes. An attribute that the definition does not have is refused,
-unless its name begins with `_`.
+The node that a model has for an operator is held against TensorFlow's definition (of TensorFlow
+2.21): inputs, outputs, types and attributes. An attribute that the definition does not have is
+refused, unless its name begins with `_`.
 
 ## How close
 
 Each case of `tests/flex` has the answer of TensorFlow 2.18.1, the last one with a Flex delegate:
-integers and texts are equal, float32 within 2e-6 of the largest. `.ci/flex` asks TensorFlow anew. Known
-differences:
+integers and texts are equal, float32 within 2e-6 of the largest. `.ci/flex` asks TensorFlow anew.
+Known differences:
 
 - TensorFlow 2.18.1 writes zeros for `Round` of int32 and int64; here integers stay as they are.
 - What a complex number divided by 0 is differs between numpy and TensorFlow.
@@ -71,24 +71,25 @@ no rows to write.
    `site.node["name"]` is an attribute, `site.input("x")` and `site.all("values")` are inputs,
    `site.constant(index)` the values of one that stands in the file, `site.through(...)` the result
    of one operator more. Return False where it is not the same: for types, say, for which TFLite
-   computes something else. `refuse_rest("FAMILY")`, the last line of `fallback_kernels/flex/FAMILY.py`,
-   lets such operators be refused with their types, unless they have a kernel.
-2. Otherwise write a shape rule in `schema/shapes/flex/FAMILY.py` (`@flex_rule("Name")`), a kernel in
-   `fallback_kernels/flex/FAMILY.py` (`@flex_kernel("Name")`) and a translator in
-   `opmap/flex/FAMILY.py` (`@flex_translator("Name")`), in the forms of TFLite's operators. `op["x"]`
-   is an input by TensorFlow's name, `node_of(op)["name"]` an attribute with its default,
+   computes something else. `refuse_rest("FAMILY")`, the last line of
+   `fallback_kernels/flex/FAMILY.py`, lets such operators be refused with their types, unless they
+   have a kernel.
+2. Otherwise write a shape rule in `schema/shapes/flex/FAMILY.py` (`@flex_rule("Name")`), a kernel
+   in `fallback_kernels/flex/FAMILY.py` (`@flex_kernel("Name")`) and a translator in
+   `opmap/flex/FAMILY.py` (`@flex_translator("Name")`), in the forms of TFLite's operators.
+   `op["x"]` is an input by TensorFlow's name, `node_of(op)["name"]` an attribute with its default,
    `node_of(op).inputs(inputs, "values")` the arrays of an input that stands for several. Types and
    numbers of inputs are checked before. `read_computed` and `write_computed` of
    `opmap/flex/elementwise.py` read and write every type in the one that ONNX Runtime computes.
-3. Write cases in `tests/flex/cases_FAMILY.py`: a list `CASES` of `Case("Name", [arrays], {attributes})`,
-   with every type, the edges of each, and what TensorFlow refuses (`refused=True`). Record what
-   TensorFlow answers, with a Python that has TensorFlow 2.18.1:
+3. Write cases in `tests/flex/cases_FAMILY.py`: a list `CASES` of `Case("Name", [arrays],
+   {attributes})`, with every type, the edges of each, and what TensorFlow refuses
+   (`refused=True`). Record what TensorFlow answers, with a Python that has TensorFlow 2.18.1:
    `TENSORFLOW_PYTHON=... python -m tests.flex.record FAMILY`. `pytest tests/flex/test_cases.py`
    runs them in numpy, in ONNX Runtime and as exported files.
 4. `python -m tflite_ort.command.flex_page > docs/flex.md`.
 
-A new family has these files: `opmap/flex/`, `fallback_kernels/flex/` and `tests/flex/cases_FAMILY.py`
-always, `schema/flex/` and `schema/shapes/flex/` where needed.
+A new family has these files: `opmap/flex/`, `fallback_kernels/flex/` and
+`tests/flex/cases_FAMILY.py` always, `schema/flex/` and `schema/shapes/flex/` where needed.
 """
 _WHY = {
     "datasets": "a dataset has no place in a TFLite model",

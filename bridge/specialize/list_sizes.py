@@ -71,7 +71,6 @@ class ListSizes:
                     any_found = True
         return any_found
 
-
     def _lasts(self, size: int) -> bool:
         return is_known(size) or has_roots((size,), self.lasting)
 

@@ -1,4 +1,4 @@
-"""Ragged tensors: the values of all N rows in a line, and splits [N + 1], the bounds of the rows."""
+"""Ragged tensors: the values of all N rows in a line, and splits [N + 1], their bounds."""
 
 from __future__ import annotations
 

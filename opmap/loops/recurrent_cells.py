@@ -139,7 +139,7 @@ def _is_vector(state: State) -> bool:
 
 
 def _same_rows(one: Sequence[int], other: Sequence[int]) -> bool:
-    """Whether two shapes are known to have as many rows along the last axis, of one known length."""
+    """Whether two shapes are known to have as many rows, of one known length, as each other."""
     known = is_known(one[-1], other[-1]) and one[-1] == other[-1]
     return known and same_elements(one[:-1], other[:-1])
 

@@ -169,7 +169,10 @@ class Sequences:
         """The rows of as many iterations as an input tells."""
         if rows.step < 1 or self.count is None:
             return False
-        g = self.g
+        g, source = self.g, op.present_inputs()[0]
+        if not may_differ(source.shape[:1], (self.loop.trip_count,)):
+            self._set(op.output, whole, source.shape)
+            return True
         end = g.reshape(self.count, (1,))
         if rows.step != 1:
             end = g.op("Mul", end, g.ints(rows.step))
@@ -179,7 +182,7 @@ class Sequences:
         self._set(
             op.output,
             g.op("Slice", whole, starts, end, axes, steps),
-            (self.loop.trip_count, *op.present_inputs()[0].shape[1:]),
+            (self.loop.trip_count, *source.shape[1:]),
         )
         return True
 

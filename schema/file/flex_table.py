@@ -1,6 +1,6 @@
 """The table of TensorFlow's operators that a TFLite model may have as ``Flex<name>``.
 
-`flex_ops.tsv` is made by ``python -m tests.flex.facts``. Only a model with such an operator reads it.
+`flex_ops.tsv` is made by ``python -m tests.flex.facts``, and read for models with such operators.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """TensorFlow's node of a Flex operator: the vector [name, NodeDef] that its custom options are.
 
-A NodeDef is a protocol buffer. It is read whole: nothing of it is evaluated, and what it holds is no
-larger than a few times its bytes.
+A NodeDef is a protocol buffer. It is read whole, and nothing of it is evaluated. What it holds is
+no larger than a few times its bytes, but for a constant of few values.
 """
 
 from __future__ import annotations
@@ -130,9 +130,7 @@ def _value(
     return "", None
 
 
-def _function(
-    message: Message, malformed: Callable[[str], ModelError], depth: int
-) -> Function:
+def _function(message: Message, malformed: Callable[[str], ModelError], depth: int) -> Function:
     attributes = _attributes(message, _FUNCTION_ATTRIBUTES, malformed, depth + 1)
     return Function(message.text(_FUNCTION_NAME), attributes)
 

@@ -99,7 +99,9 @@ class Message:
     def _numbers(self, number: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         size = dtype.itemsize
         packed = [
-            value if isinstance(value, _Fixed) and len(value) == size else self._bytes(value, number)
+            value
+            if isinstance(value, _Fixed) and len(value) == size
+            else self._bytes(value, number)
             for value in self._fields.get(number, ())
         ]
         if any(len(value) % size for value in packed):

@@ -31,7 +31,9 @@ from tflite_ort.schema.values.resolve import constant_data
 
 _VARIANT = TensorType.VARIANT
 Place = tuple[int, int]  # a subgraph and a tensor of it
-Sizes = tuple[int, ...] | None  # of an element, -1 for an open one; None where the rank is not known
+Sizes = (
+    tuple[int, ...] | None
+)  # of an element, -1 for an open one; None where the rank is not known
 
 # What the operators that take or give an element, or all of them, call these tensors, and how many
 # dimensions more than an element they have.
@@ -144,9 +146,7 @@ def _merged(shapes: Sequence[Sizes]) -> Sizes:
     return tuple(sizes)
 
 
-def _collect(
-    model: Model, number: int, position: int, operator: Operator, lists: _Lists
-) -> None:
+def _collect(model: Model, number: int, position: int, operator: Operator, lists: _Lists) -> None:
     """Add what one operator says of the variants that it has."""
     graph = model.subgraphs[number]
     tensors = [index for index in (*operator.inputs, *operator.outputs) if index is not None]
@@ -187,7 +187,9 @@ def _through(model: Model, number: int, operator: Operator) -> Iterator[list[Pla
         group += [(body, each.inputs[place]) for body, each in bodies if place < len(each.inputs)]
         if code is Op.WHILE:
             group += [(number, i) for i in operator.outputs[place : place + 1]]
-            group += [(body, i) for body, each in bodies[1:] for i in each.outputs[place : place + 1]]
+            group += [
+                (body, i) for body, each in bodies[1:] for i in each.outputs[place : place + 1]
+            ]
         yield group
     for place, index in enumerate(operator.outputs if code is Op.IF else ()):
         if graph.tensors[index].type is _VARIANT:

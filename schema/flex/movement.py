@@ -169,9 +169,7 @@ def one_hot(site: Site) -> bool:
 @rewriting("ReverseSequence")
 def reverse_sequence(site: Site) -> bool:
     """REVERSE_SEQUENCE."""
-    options = ReverseSequenceOptions(
-        seq_dim=site.node["seq_dim"], batch_dim=site.node["batch_dim"]
-    )
+    options = ReverseSequenceOptions(seq_dim=site.node["seq_dim"], batch_dim=site.node["batch_dim"])
     site.emit(Op.REVERSE_SEQUENCE, site.inputs, site.outputs, options)
     return True
 

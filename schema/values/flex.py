@@ -1,4 +1,4 @@
-"""TensorFlow's operators as a model has them: ``Flex<name>`` with a node, held against the table."""
+"""TensorFlow's operators as a model has them: ``Flex<name>`` with a node, as the table tells."""
 
 from __future__ import annotations
 
@@ -140,8 +140,8 @@ def _checked(given: NodeDef, operator: FlexOperator, label: str) -> dict[str, Va
     if unknown:
         names = ", ".join(map(repr, unknown))
         raise ModelError(
-            f"{label}: TensorFlow's {operator.name} has no attribute {names} in the version that is "
-            "known here (2.21); convert the model with that version"
+            f"{label}: {operator.name} of TensorFlow 2.21, the version that is known here, has no "
+            f"attribute {names}; convert the model with that version"
         )
     values = {}
     for name, declared in operator.attributes.items():

@@ -64,7 +64,9 @@ class Case:
         """The tensors, whose names begin with `prefix`, and the operator."""
         places = enumerate(self.inputs)
         inputs = [
-            T.constant(array) if place in self.constants else T(array.shape, tensor_type(array.dtype))
+            T.constant(array)
+            if place in self.constants
+            else T(array.shape, tensor_type(array.dtype))
             for place, array in places
         ]
         known = told_by(self.operator, inputs, ()) | dict(self.attributes)

@@ -80,7 +80,7 @@ _ORT = {
     "Sign": _FLOATS | _SIGNED,
     "Abs": _FLOATS | _INTEGERS,
     **dict.fromkeys(("Maximum", "Minimum"), _FLOATS | _INTEGERS),
-    **dict.fromkeys(("Atan2", "FloorMod", "TruncateDiv", "Xlog1py"), set[str]()),
+    **dict.fromkeys(("Atan2", "FloorMod", "TruncateDiv", "Xlog1py"), frozenset[str]()),
 }
 _ALL = _FLOATS | _INTEGERS | {"uint64"}
 
@@ -122,7 +122,9 @@ def binary() -> list[Case]:
                 y = (np.arange(y.size) % 4).astype(y.dtype)
             exports = type in _ORT.get(name, _ALL)
             found.append(Case(name, [x, y], exports=exports, rtol=close(type)))
-            wide = Case(name, [x[None], y[:3, None]], exports=exports, rtol=close(type), note="wide")
+            wide = Case(
+                name, [x[None], y[:3, None]], exports=exports, rtol=close(type), note="wide"
+            )
             found.append(wide)
     return found
 
@@ -136,7 +138,9 @@ def others() -> list[Case]:
         Case("AddN", [x, x * 2, x * 3]),
         Case("AddN", [np.uint8([200, 1]), np.uint8([100, 2])]),
         Case("ClipByValue", [x, np.array(-1.0), np.array(1.0)]),
-        Case("ClipByValue", [np.uint8([1, 9, 200]), np.array(5, np.uint8), np.array(100, np.uint8)]),
+        Case(
+            "ClipByValue", [np.uint8([1, 9, 200]), np.array(5, np.uint8), np.array(100, np.uint8)]
+        ),
         Case("SelectV2", [test, x, x[:1]]),
         Case("SelectV2", [test, np.uint16([[7]]), np.uint16([[1, 2, 3]])]),
         Case("Select", [test, x, -x]),

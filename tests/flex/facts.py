@@ -102,7 +102,9 @@ def line(name: str, facts: Mapping[str, Any]) -> str:
         if isinstance(each.get("allowed"), list):
             each["allowed"] = " ".join(each["allowed"])
     arguments = [" ".join(map(argument, facts[place])) for place in ("inputs", "outputs")]
-    return "\t".join((name, family, marks, json.dumps([*arguments, attributes], separators=(",", ":"))))
+    return "\t".join(
+        (name, family, marks, json.dumps([*arguments, attributes], separators=(",", ":")))
+    )
 
 
 if __name__ == "__main__":

@@ -62,7 +62,9 @@ def tensor(values: Any) -> bytes:
     array = np.asarray(values)
     names = {type: name for name, type in TENSOR_TYPES.items()}
     number = TYPE_NUMBERS[names[tensor_type(array.dtype)]]
-    return varint(1 << 3) + varint(number) + field(2, shape(array.shape)) + field(4, array.tobytes())
+    return (
+        varint(1 << 3) + varint(number) + field(2, shape(array.shape)) + field(4, array.tobytes())
+    )
 
 
 def typed_attribute(kind: str, value: Any) -> bytes:

@@ -19,10 +19,10 @@ def run(model, arrays):
     """The outputs of a model; a text where it is refused."""
     try:
         interpreter = tf.lite.Interpreter(model_content=model)
-        for detail, array in zip(interpreter.get_input_details(), arrays):
+        for detail, array in zip(interpreter.get_input_details(), arrays, strict=True):
             interpreter.resize_tensor_input(detail["index"], array.shape)
         interpreter.allocate_tensors()
-        for detail, array in zip(interpreter.get_input_details(), arrays):
+        for detail, array in zip(interpreter.get_input_details(), arrays, strict=True):
             interpreter.set_tensor(detail["index"], array)
         interpreter.invoke()
         return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]

@@ -20,15 +20,15 @@ Array = npt.NDArray[Any]
 CASES = [(family, case) for family in families() for case in cases_of(family)]
 
 
-def invoked(
-    cases: Sequence[Case], providers: Sequence[str] | None
-) -> list[Array]:
+def invoked(cases: Sequence[Case], providers: Sequence[str] | None) -> list[Array]:
     """The outputs without a resolver. By default ONNX Runtime runs what exports, numpy the rest."""
     interpreter = Interpreter(model_content=model_of(cases), providers=providers, num_threads=1)
     interpreter.allocate_tensors()
     for row in interpreter.delegation() if providers is None else ():
-        assert row.index >= len(cases) or not row.operator.startswith("Flex") or (
-            (where(row) == "ort") is cases[row.index].exports
+        assert (
+            row.index >= len(cases)
+            or not row.operator.startswith("Flex")
+            or ((where(row) == "ort") is cases[row.index].exports)
         ), row
     feeds = [array for case in cases for array in case.feeds()]
     for detail, array in zip(interpreter.get_input_details(), feeds, strict=True):
@@ -68,7 +68,9 @@ def check(got: Sequence[Array], want: Sequence[Array], case: Case, place: str) -
         assert error <= case.rtol * scale, f"{place}: {error / scale:.3g} of the largest"
 
 
-def check_all(got: Sequence[Array], wants: Sequence[list[Array]], cases: Sequence[Case], place: str) -> None:
+def check_all(
+    got: Sequence[Array], wants: Sequence[list[Array]], cases: Sequence[Case], place: str
+) -> None:
     """As `check`, of each case."""
     assert len(got) == sum(map(len, wants)), place
     at = 0

@@ -13,10 +13,10 @@ from flatbuffers import flexbuffers
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.flex.nodes import Attributes, flex_model, flex_options
 from tests.models import model_path
 from tests.one_op import T, assert_close
 from tests.ops.custom_op import by_exported, by_numpy, by_ort, custom_model, interpreter_of
-from tests.flex.nodes import Attributes, flex_model, flex_options
 from tflite_ort import ModelError, UnresolvedOperator
 from tflite_ort.schema import TensorType
 from tflite_ort.schema.file.node_def import node_def
