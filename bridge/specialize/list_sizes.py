@@ -42,7 +42,8 @@ class ListSizes:
         have these sizes as further inputs."""
         if op.custom_code not in _MAKERS:
             return op
-        shape, likes = list(op.output.shape), []
+        shape = list(op.output.shape)
+        likes: list[TensorView] = []
         for axis, size in enumerate(shape):
             if axis == 0 or is_known(size):
                 continue

@@ -43,7 +43,7 @@ def _truncated(x: Array, y: Array) -> Array:
     if not _is_integer(x):
         return np.asarray(x / y)
     quotient = x // _nonzero(y)
-    return quotient + ((x != quotient * y) & ((x < 0) != (y < 0)))
+    return np.asarray(quotient + ((x != quotient * y) & ((x < 0) != (y < 0))))
 
 
 def _floor_divided(x: Array, y: Array) -> Array:
@@ -223,11 +223,11 @@ def select(op: View, inputs: Inputs, state: State) -> Outputs:
         raise KernelError(f"shapes {x.shape} and {y.shape} differ")
     if condition.ndim == 1 and x.ndim > 1:
         condition = condition.reshape(-1, *[1] * (x.ndim - 1))
-    return (np.where(condition, x, y),)
+    return (np.asarray(np.where(condition, x, y)),)
 
 
 @flex_kernel("SelectV2")
 def select_v2(op: View, inputs: Inputs, state: State) -> Outputs:
     """One of two by a condition; all three broadcast."""
     condition, x, y = inputs
-    return (np.where(condition, x, y),)
+    return (np.asarray(np.where(condition, x, y)),)

@@ -20,7 +20,7 @@ Emit = Callable[..., ir.Value]
 _T = TensorType
 
 # The type that each type is computed in.
-_COMPUTED = {
+_COMPUTED: dict[TensorType, np.dtype[Any]] = {
     _T.FLOAT32: np.dtype(np.float32),
     _T.FLOAT64: np.dtype(np.float64),
     _T.INT32: np.dtype(np.int32),
@@ -112,7 +112,8 @@ _UNARY: dict[str, tuple[Emit, frozenset[TensorType]]] = {
 def unary(op: View, g: Graph) -> None:
     """A node of `_UNARY`."""
     emit, types = _UNARY[op.name.removeprefix("Flex")]
-    (x,), layout = op.present_inputs(), g.layout(op.inputs[0])
+    (x,) = op.present_inputs()
+    layout = g.layout(x)
     write_computed(g, op.output, emit(g, read_computed(g, x, types, layout)), layout)
 
 

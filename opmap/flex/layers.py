@@ -15,6 +15,7 @@ _UNARY = {"Softplus": "Softplus"}
 @flex_translator(*_UNARY)
 def activation(op: OperatorView[Any], g: Graph) -> None:
     """The node of `_UNARY`, element by element."""
-    (x,), layout = op.present_inputs(), g.layout(op.inputs[0])
+    (x,) = op.present_inputs()
+    layout = g.layout(x)
     result = g.op(_UNARY[op.name.removeprefix("Flex")], read_computed(g, x, FLOAT, layout))
     write_computed(g, op.output, result, layout)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from tflite_ort.records import field, record, replace
 from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
@@ -258,7 +256,7 @@ def _sizes(
     site: Site, whole: int, start: int, options: StridedSliceOptions, type: TensorType
 ) -> None:
     shape = site.through(Op.SHAPE, [whole], type, ShapeOptions(out_type=type))
-    bounds = [site.add_constant(np.int32([number])) for number in (start, start + 1, 1)]
+    bounds = [site.add_constant([number]) for number in (start, start + 1, 1)]
     site.emit(Op.STRIDED_SLICE, [shape, *bounds], site.outputs, options)
 
 
@@ -276,7 +274,7 @@ def popped(site: Site) -> bool:
     """The list without its last element, and that element."""
     if (whole := _list(site)) is None:
         return False
-    minus, zero, one = (site.add_constant(np.int32([number])) for number in (-1, 0, 1))
+    minus, zero, one = (site.add_constant([number]) for number in (-1, 0, 1))
     rest, last = site.outputs
     kept: Any = StridedSliceOptions(begin_mask=1)
     site.emit(Op.STRIDED_SLICE, [whole, zero, minus, one], [rest], kept)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import MirrorPadMode
@@ -30,7 +28,6 @@ _MODES = {"REFLECT": MirrorPadMode.REFLECT, "SYMMETRIC": MirrorPadMode.SYMMETRIC
 
 # TFLite's operators that have the same inputs and no options.
 _SAME = {
-    "BroadcastTo": Op.BROADCAST_TO,
     "BroadcastArgs": Op.BROADCAST_ARGS,
     "ExpandDims": Op.EXPAND_DIMS,
     "Fill": Op.FILL,
@@ -39,7 +36,6 @@ _SAME = {
     "PadV2": Op.PADV2,
     "Range": Op.RANGE,
     "Reshape": Op.RESHAPE,
-    "ReverseV2": Op.REVERSE_V2,
     "ScatterNd": Op.SCATTER_ND,
     "Slice": Op.SLICE,
     "Tile": Op.TILE,
@@ -52,6 +48,26 @@ _SAME = {
 def same(site: Site) -> bool:
     """The operator of `_SAME`."""
     site.emit(_SAME[site.node.operator.name], site.inputs, site.outputs)
+    return True
+
+
+@rewriting("BroadcastTo")
+def broadcast_to(site: Site) -> bool:
+    """BROADCAST_TO, whose first version is 2."""
+    site.emit(Op.BROADCAST_TO, site.inputs, site.outputs, version=2)
+    return True
+
+
+@rewriting("ReverseV2")
+def reverse(site: Site) -> bool:
+    """REVERSE_V2 along one axis after the other: TFLite's takes neighbouring axes alone."""
+    axes = site.constant(site.input("axis"))
+    if axes is None or not axes.size:
+        return False
+    whole, type = site.inputs[0], site.type(site.inputs[0])
+    for number in axes.tolist()[:-1]:
+        whole = site.through(Op.REVERSE_V2, [whole, site.add_constant([number])], type)
+    site.emit(Op.REVERSE_V2, [whole, site.add_constant(axes[-1:])], site.outputs)
     return True
 
 
@@ -200,5 +216,5 @@ def size(site: Site) -> bool:
     """REDUCE_PROD of SHAPE."""
     type = site.node.type("out_type")
     shape = site.through(Op.SHAPE, site.inputs, type, ShapeOptions(out_type=type))
-    site.emit(Op.REDUCE_PROD, [shape, site.add_constant(np.int32([0]))], site.outputs)
+    site.emit(Op.REDUCE_PROD, [shape, site.add_constant([0])], site.outputs)
     return True
