@@ -13,9 +13,7 @@ _T = TensorType
 _LOWEST = np.finfo(np.float32).min
 
 
-@rewriting(
-    "NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4"
-)
+@rewriting("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4")
 def hard(site: Site) -> bool:
     """NON_MAX_SUPPRESSION_V4, whose padding is cut off where TensorFlow has none."""
     if not site.is_of(_T.FLOAT32):

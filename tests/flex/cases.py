@@ -41,6 +41,7 @@ class Case:
         attributes: those that the types of the inputs do not tell.
         outputs: how many there are, where the table does not tell.
         exports: ONNX Runtime runs it, also as an exported file; else the export refuses it.
+        by_numpy: the interpreter leaves a part to numpy, though all of it exports.
         rtol: how far a float may be from TensorFlow's, relative to the largest magnitude.
         refused: TensorFlow refuses it, and so does the kernel.
         note: tells cases of an operator apart.
@@ -52,6 +53,7 @@ class Case:
     constants: Sequence[int] = ()
     outputs: int = 1
     exports: bool = True
+    by_numpy: bool = False
     rtol: float = 1e-6
     refused: bool = False
     note: str = ""

@@ -19,7 +19,8 @@ def boxes(*shape: int) -> Array:
     centre = RNG.integers(0, 4, (*shape, 2)) / 4 + RNG.uniform(0, 0.1, (*shape, 2))
     size = RNG.uniform(0.1, 0.4, (*shape, 2))
     corners = np.concatenate([centre - size / 2, centre + size / 2], axis=-1).astype(np.float32)
-    corners[..., ::3, :] = corners[..., ::3, [2, 3, 0, 1]] if len(shape) == 1 else corners[..., ::3, :]
+    if len(shape) == 1:
+        corners[::3] = corners[::3, [2, 3, 0, 1]]
     return corners
 
 
@@ -38,7 +39,6 @@ def most(count: int) -> Array:
 
 
 B, S = boxes(20), scores(20)
-ALL = (2, 3, 4)
 COMBINED = [most(3), most(8), number(0.3), number(0.2)]
 PLACES = (2, 3, 4, 5)
 
@@ -50,32 +50,24 @@ def combined(given: Array, values: Array, limits: list[Array], **attributes: Any
     return Case("CombinedNonMaxSuppression", inputs, attributes, PLACES, exports=exports, note=note)
 
 
+def single(name: str, inputs: list[Array], note: str = "", **attributes: Any) -> Case:
+    places = range(2, len(inputs))
+    return Case(name, inputs, attributes, places, by_numpy=True, note=note)
+
+
+HARD = [B, S, most(12), number(0.3), number(0.4)]
+FEW = [most(2), most(20), *COMBINED[2:]]
 CASES = [
-    Case("NonMaxSuppression", [B, S, most(6)], {"iou_threshold": 0.25}, [2]),
-    Case("NonMaxSuppressionV2", [B, S, most(6), number(0.4)], {}, [2, 3]),
-    Case("NonMaxSuppressionV3", [B, S, most(30), number(0.3), number(0.4)], {}, ALL),
-    Case("NonMaxSuppressionV4", [B, S, most(12), number(0.3), number(0.4)], {}, ALL),
-    Case(
-        "NonMaxSuppressionV4",
-        [B, S, most(12), number(0.3), number(0.4)],
-        {"pad_to_max_output_size": True},
-        ALL,
-        note="padded",
-    ),
+    single("NonMaxSuppression", [B, S, most(6)], iou_threshold=0.25),
+    single("NonMaxSuppressionV2", [B, S, most(6), number(0.4)]),
+    single("NonMaxSuppressionV3", [B, S, most(30), *HARD[3:]]),
+    single("NonMaxSuppressionV4", HARD),
+    single("NonMaxSuppressionV4", HARD, "padded", pad_to_max_output_size=True),
+    single("NonMaxSuppressionV5", [B, S, most(12), number(0.5), number(0.3), number(0)], "hard"),
+    single("NonMaxSuppressionV5", [B, S, most(12), number(0.5), number(0.3), number(0.5)], "soft"),
     combined(boxes(2, 15, 1), scores(2, 15, 3), COMBINED),
     combined(boxes(2, 15, 3), scores(2, 15, 3), COMBINED),
     combined(boxes(2, 15, 1) * 2, scores(2, 15, 3), COMBINED, clip_boxes=False),
-    combined(boxes(2, 5, 1), scores(2, 5, 2), [most(2), most(20), *COMBINED[2:]], pad_per_class=True),
-    combined(boxes(2, 5, 1), scores(2, 5, 2), [most(2), most(20), *COMBINED[2:]]),
+    combined(boxes(2, 5, 1), scores(2, 5, 2), FEW, pad_per_class=True),
+    combined(boxes(2, 5, 1), scores(2, 5, 2), FEW),
 ]
-for _sigma in (0.0, 0.5):
-    CASES.append(
-        Case(
-            "NonMaxSuppressionV5",
-            [B, S, most(12), number(0.5), number(0.3), number(_sigma)],
-            {},
-            [2, 3, 4, 5],
-            exports=_sigma == 0,
-            note=str(_sigma),
-        )
-    )

@@ -58,7 +58,7 @@ def test_damaged_nodes_are_read_or_refused() -> None:
 
 
 def test_attributes_of_every_kind_come_back() -> None:
-    name, options = examples()[-1]
+    _, options = examples()[-1]
     node = node_def(options, "X_0")
     assert node.attributes["output_shapes"] == ("list(shape)", ((1, -1), None))
     assert node.attributes["f"][1].name == "body"
