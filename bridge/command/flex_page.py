@@ -108,7 +108,7 @@ def page() -> Iterator[str]:
     yield "## All operators\n"
     yield (
         f"Of the {len(found)} names that TFLite's Flex delegate allows, a model can need {needed}; "
-        f"{runs} run and {exports} export.\n"
+        f"{runs} run and {exports} export. A type that is not here yet is refused by its name.\n"
     )
     for family in sorted({*found.values()} - {""}):
         names = [name for name in found if found[name] == family]
@@ -125,7 +125,7 @@ def _table(names: list[str], rows: dict[str, tuple[bool, bool, str]]) -> Iterato
     """The rows of a family: those that run, then the others in a line."""
     there = [name for name in names if rows[name][0]]
     if there:
-        yield "| operator | exports | types |"
+        yield "| operator | exports | TensorFlow's types |"
         yield "|---|---|---|"
         for name in there:
             _, exports, types = rows[name]
