@@ -19,12 +19,13 @@ from tflite_ort.versioning.resolver import OpResolver, operator_key
 
 if TYPE_CHECKING:
     from tflite_ort.custom import functions, life_cycle
-    from tflite_ort.schema.flex import rewriting
+    from tflite_ort.schema.flex import lists, rewriting
     from tflite_ort.schema.values import attention_composite
     from tflite_ort.versioning.registration import Function, Registration
 else:  # few models have operators that a user registered
     functions = late("tflite_ort.custom.functions")
     life_cycle = late("tflite_ort.custom.life_cycle")
+    lists = late("tflite_ort.schema.flex.lists")
     rewriting = late("tflite_ort.schema.flex.rewriting")
     attention_composite = late("tflite_ort.schema.values.attention_composite")
 
@@ -39,9 +40,13 @@ Nodes = dict[tuple[int, int], "life_cycle.LifeCycleNode"]  # by subgraph and ind
 def _rewritten(model: Model, resolver: OpResolver) -> Model:
     """`model` with TFLite's operators in the place of TensorFlow's that compute the same, but for
     those that a user registered."""
-    if not any(is_flex(code.custom_code) for code in model.operator_codes):
+    names = {code.custom_code or "" for code in model.operator_codes}
+    if not any(map(is_flex, names)):
         return model
-    return rewriting.rewritten(model, {str(key) for key, _ in resolver.registered})
+    kept = {str(key) for key, _ in resolver.registered}
+    if names.isdisjoint(kept):
+        model = lists.with_tensors(model)
+    return rewriting.rewritten(model, kept)
 
 
 class BoundResolver(OpResolver):

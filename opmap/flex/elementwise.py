@@ -36,10 +36,10 @@ _COMPUTED: dict[TensorType, np.dtype[Any]] = {
     _T.BOOL: np.dtype(np.int32),
 }
 FLOAT = frozenset({_T.FLOAT32, _T.FLOAT16, _T.BFLOAT16})
-_FLOATS = FLOAT | {_T.FLOAT64}
+FLOATS = FLOAT | {_T.FLOAT64}
 _NARROW = frozenset({_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32})
 _SIGNED = frozenset({_T.INT8, _T.INT16, _T.INT32, _T.INT64})
-_INTEGERS = _NARROW | {_T.INT64, _T.UINT64}
+INTEGERS = _NARROW | {_T.INT64, _T.UINT64}
 
 
 def read_computed(
@@ -81,30 +81,30 @@ def _zero_where(g: Graph, zero: ir.Value, other: ir.Value, like: TensorView) -> 
 
 
 _UNARY: dict[str, tuple[Emit, frozenset[TensorType]]] = {
-    "Abs": (_node("Abs"), _FLOATS | _INTEGERS - {_T.UINT64}),
+    "Abs": (_node("Abs"), FLOATS | INTEGERS - {_T.UINT64}),
     "Atan": (_node("Atan"), FLOAT),
-    "Ceil": (_node("Ceil"), _FLOATS),
-    "Cos": (_node("Cos"), _FLOATS),
+    "Ceil": (_node("Ceil"), FLOATS),
+    "Cos": (_node("Cos"), FLOATS),
     "Cosh": (_node("Cosh"), FLOAT),
     "Erf": (_node("Erf"), FLOAT),
-    "Exp": (_node("Exp"), _FLOATS),
-    "Floor": (_node("Floor"), _FLOATS),
-    "Inv": (_node("Reciprocal"), _FLOATS),
-    "Log": (_node("Log"), _FLOATS),
-    "Neg": (_node("Neg"), _FLOATS | _INTEGERS),
-    "Reciprocal": (_node("Reciprocal"), _FLOATS),
-    "Round": (_node("Round"), _FLOATS),
-    "Rsqrt": (lambda g, x: g.op("Reciprocal", g.op("Sqrt", x)), _FLOATS),
+    "Exp": (_node("Exp"), FLOATS),
+    "Floor": (_node("Floor"), FLOATS),
+    "Inv": (_node("Reciprocal"), FLOATS),
+    "Log": (_node("Log"), FLOATS),
+    "Neg": (_node("Neg"), FLOATS | INTEGERS),
+    "Reciprocal": (_node("Reciprocal"), FLOATS),
+    "Round": (_node("Round"), FLOATS),
+    "Rsqrt": (lambda g, x: g.op("Reciprocal", g.op("Sqrt", x)), FLOATS),
     "Sign": (
         lambda g, x: g.op("Where", g.op("Equal", x, x), g.op("Sign", x), x),
-        _FLOATS | _SIGNED,
+        FLOATS | _SIGNED,
     ),
-    "Sin": (_node("Sin"), _FLOATS),
+    "Sin": (_node("Sin"), FLOATS),
     "Sinh": (_node("Sinh"), FLOAT),
-    "Sqrt": (_node("Sqrt"), _FLOATS),
-    "Square": (_squared, _FLOATS | _INTEGERS),
+    "Sqrt": (_node("Sqrt"), FLOATS),
+    "Square": (_squared, FLOATS | INTEGERS),
     "Tan": (_node("Tan"), FLOAT),
-    "Tanh": (_node("Tanh"), _FLOATS),
+    "Tanh": (_node("Tanh"), FLOATS),
 }
 
 
@@ -125,17 +125,17 @@ def _squared_difference(g: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
     return _squared(g, g.op("Sub", x, y))
 
 
-_SUMS = _FLOATS | _INTEGERS
+_SUMS = FLOATS | INTEGERS
 _BINARY: dict[str, tuple[Emit, frozenset[TensorType]]] = {
     "Add": (_node("Add"), _SUMS),
     "AddV2": (_node("Add"), _SUMS),
-    "Div": (_node("Div"), _FLOATS),
-    "FloorDiv": (_floor_divided, _FLOATS),
-    "Maximum": (_node("Max"), _FLOATS | _NARROW | {_T.INT64}),
-    "Minimum": (_node("Min"), _FLOATS | _NARROW | {_T.INT64}),
+    "Div": (_node("Div"), FLOATS),
+    "FloorDiv": (_floor_divided, FLOATS),
+    "Maximum": (_node("Max"), FLOATS | _NARROW | {_T.INT64}),
+    "Minimum": (_node("Min"), FLOATS | _NARROW | {_T.INT64}),
     "Mul": (_node("Mul"), _SUMS),
-    "Pow": (_node("Pow"), _FLOATS),
-    "RealDiv": (_node("Div"), _FLOATS),
+    "Pow": (_node("Pow"), FLOATS),
+    "RealDiv": (_node("Div"), FLOATS),
     "SquaredDifference": (_squared_difference, _SUMS),
     "Sub": (_node("Sub"), _SUMS),
 }
@@ -148,7 +148,8 @@ _GUARDED: dict[str, tuple[Emit, int]] = {
 }
 
 
-def _operands(op: View, g: Graph, types: frozenset[TensorType]) -> tuple[list[ir.Value], Layout]:
+def operands(op: View, g: Graph, types: frozenset[TensorType]) -> tuple[list[ir.Value], Layout]:
+    """All inputs in the types that they are computed in, and the layout that they have."""
     inputs: Sequence[TensorView] = op.present_inputs()
     same = all(tensor.rank == op.output.rank for tensor in inputs)
     layout = g.layout(*inputs) if same else Layout.LAST
@@ -159,33 +160,33 @@ def _operands(op: View, g: Graph, types: frozenset[TensorType]) -> tuple[list[ir
 def binary(op: View, g: Graph) -> None:
     """A node of `_BINARY`."""
     emit, types = _BINARY[op.name.removeprefix("Flex")]
-    operands, layout = _operands(op, g, types)
-    write_computed(g, op.output, emit(g, *operands), layout)
+    values, layout = operands(op, g, types)
+    write_computed(g, op.output, emit(g, *values), layout)
 
 
 @flex_translator("DivNoNan", "MulNoNan", "Xdivy", "Xlogy")
 def guarded(op: View, g: Graph) -> None:
     """A node of `_GUARDED`."""
     emit, place = _GUARDED[op.name.removeprefix("Flex")]
-    operands, layout = _operands(op, g, _FLOATS)
-    value = _zero_where(g, operands[place], emit(g, *operands), op.output)
-    write_computed(g, op.output, value, layout)
+    values, layout = operands(op, g, FLOATS)
+    result = _zero_where(g, values[place], emit(g, *values), op.output)
+    write_computed(g, op.output, result, layout)
 
 
 @flex_translator("AddN")
 def add_n(op: View, g: Graph) -> None:
     """A chain of Add."""
-    operands, layout = _operands(op, g, _SUMS)
-    total = operands[0]
-    for operand in operands[1:]:
-        total = g.op("Add", total, operand)
-    write_computed(g, op.output, total if operands[1:] else g.op("Identity", total), layout)
+    values, layout = operands(op, g, _SUMS)
+    total = values[0]
+    for value in values[1:]:
+        total = g.op("Add", total, value)
+    write_computed(g, op.output, total if values[1:] else g.op("Identity", total), layout)
 
 
 @flex_translator("ClipByValue")
 def clip_by_value(op: View, g: Graph) -> None:
     """Min(Max(x, low), high)."""
-    (x, low, high), layout = _operands(op, g, _FLOATS | _NARROW | {_T.INT64})
+    (x, low, high), layout = operands(op, g, FLOATS | _NARROW | {_T.INT64})
     write_computed(g, op.output, g.op("Min", g.op("Max", x, low), high), layout)
 
 

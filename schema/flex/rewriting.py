@@ -15,12 +15,12 @@ type that these have code for, which are more than TFLite's own take.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.optional import late, load
+from tflite_ort.optional import load
 from tflite_ort.records import field, record, replace
 from tflite_ort.schema.file.element_types import TensorType, type_of
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
@@ -33,11 +33,6 @@ from tflite_ort.schema.file.tables import Table
 from tflite_ort.schema.values.flex import Node, node_from
 from tflite_ort.schema.values.resolve import CODES, constant_data
 from tflite_ort.schema.values.view import Origin
-
-if TYPE_CHECKING:
-    from tflite_ort.schema.flex import lists
-else:
-    lists = late("tflite_ort.schema.flex.lists")
 
 Array = npt.NDArray[Any]
 Rewriting = Callable[["Site"], bool]
@@ -214,9 +209,6 @@ def rewritten(model: Model, kept: Collection[str] = ()) -> Model:
     Args:
         kept: names of operators that stay, since a user registered code for them.
     """
-    names = {code.custom_code or "" for code in model.operator_codes}
-    if names.isdisjoint(kept) and any(name.startswith(f"{PREFIX}TensorList") for name in names):
-        model = lists.with_tensors(model)
     drafts = Drafts.of(model)
     rules = {
         index: rule
