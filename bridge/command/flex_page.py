@@ -20,8 +20,8 @@ where each runs.
 ```python
 from tflite_ort import Interpreter, export_onnx
 
-interpreter = Interpreter("keras_lstm_with_open_batch.tflite")
-export_onnx("keras_lstm_with_open_batch.tflite", "model.onnx")
+interpreter = Interpreter("model.tflite")
+export_onnx("model.tflite", "model.onnx")
 ```
 
 A refusal names the operator, the type or the attribute that is missing. An operator that is not

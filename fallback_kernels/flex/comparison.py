@@ -21,7 +21,8 @@ def _amount(x: Array, y: Array) -> Array:
 
 def _shifted_left(x: Array, y: Array) -> Array:
     unsigned = np.dtype(f"u{x.dtype.itemsize}")
-    return np.left_shift(x.view(unsigned), _amount(x, y).view(unsigned)).view(x.dtype)
+    shifted = np.left_shift(x.view(unsigned), _amount(x, y).view(unsigned))
+    return np.asarray(shifted).view(x.dtype)
 
 
 _BINARY: dict[str, Callable[[Array, Array], Array]] = {
