@@ -91,10 +91,7 @@ no rows to write.
 A new family has these files: `opmap/flex/`, `fallback_kernels/flex/` and
 `tests/flex/cases_FAMILY.py` always, `schema/flex/` and `schema/shapes/flex/` where needed.
 """
-_WHY = {
-    "datasets": "a dataset has no place in a TFLite model",
-    "": "of TensorFlow 1: references, queues, sessions; no TFLite model has it",
-}
+_NOT_NEEDED = "Of TensorFlow 1: references, queues, sessions. No TFLite model has them"
 
 
 def page() -> Iterator[str]:
@@ -104,7 +101,7 @@ def page() -> Iterator[str]:
     rows = {name: _row(name) for name in found}
     runs = sum(row[0] for row in rows.values())
     exports = sum(row[1] for row in rows.values())
-    needed = sum(bool(family) and family not in _WHY for family in found.values())
+    needed = sum(map(bool, found.values()))
     yield "## All operators\n"
     yield (
         f"Of the {len(found)} names that TFLite's Flex delegate allows, a model can need {needed}; "
@@ -113,12 +110,10 @@ def page() -> Iterator[str]:
     for family in sorted({*found.values()} - {""}):
         names = [name for name in found if found[name] == family]
         yield f"### {family}\n"
-        if family in _WHY:
-            yield f"Not here: {_WHY[family]}.\n"
         yield from _table(names, rows)
     names = [name for name, family in found.items() if not family]
     yield "### Not needed\n"
-    yield f"{_WHY['']}: " + ", ".join(f"`{name}`" for name in names) + "."
+    yield f"{_NOT_NEEDED}: " + ", ".join(f"`{name}`" for name in names) + "."
 
 
 def _table(names: list[str], rows: dict[str, tuple[bool, bool, str]]) -> Iterator[str]:
