@@ -20,13 +20,15 @@ from tflite_ort.schema import (
     VersionError,
 )
 from tflite_ort.schema.file.flow import INLINED, reached_subgraphs
-from tflite_ort.schema.values.operators import Key
+from tflite_ort.schema.values.operators import FLEX, Key, is_flex
 from tflite_ort.versioning.known import KNOWN, is_known, known_versions, span
 from tflite_ort.versioning.resolver import OpResolver, operator_key
 
 if TYPE_CHECKING:
+    from tflite_ort.schema.file import flex_table
     from tflite_ort.versioning import runtime
 else:
+    flex_table = late("tflite_ort.schema.file.flex_table")
     runtime = late("tflite_ort.versioning.runtime")
 
 _ADVICE = (
@@ -107,11 +109,22 @@ class MissingOperator:
             return "not registered; WellKnownOpResolver has it"
         if self.name in _COMPILED:
             return f"machine code for {_COMPILED[self.name]}, which nothing else runs"
-        if self.name.startswith("Flex"):
-            return "a TensorFlow operator, not registered"
+        if is_flex(self.name):
+            return self._flex()
         if self.similar:
             return f"not registered; {self.similar!r} is, and names are case-sensitive"
         return "not registered"
+
+    def _flex(self) -> str:
+        """Why one of TensorFlow's operators is not here."""
+        name = self.name.removeprefix(FLEX)
+        if name not in flex_table.names():
+            return f"TensorFlow's {name} is none of the operators that TFLite's Flex delegate runs"
+        if self.version != 1:
+            return f"TensorFlow's {name}, of which a model has version 1"
+        if not flex_table.family_of(name):
+            return f"TensorFlow's {name} needs a session of TensorFlow 1, which no runtime gives it"
+        return f"TensorFlow's {name}, which is not here yet; docs/flex.md lists those that are"
 
     def _has(self) -> str:
         known = known_versions(self.op)

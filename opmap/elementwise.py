@@ -405,7 +405,7 @@ for operator, last, emit, types in (
     (Op.COS, 2, _single("Cos"), _FLOATS),
     (Op.SQUARE, 1, _square, _FLOAT32),
     (Op.SIGN, 2, _sign, _FLOAT32 | {_T.FLOAT64, _T.INT32}),
-    (Op.ZEROS_LIKE, 1, _zeros, _FLOAT32 | _INTEGERS),
+    (Op.ZEROS_LIKE, 1, _zeros, frozenset(_T) - {_T.STRING}),
 ):
     translator(operator, versions=(1, last))(partial(unary, emit, types))
 

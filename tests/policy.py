@@ -28,9 +28,17 @@ MAY_IMPORT = {
 # Folder -> its layers, lowest first: a file imports from its own layer and from those before it. A
 # layer is the name of a subfolder or of a file at the root; `*` is all other files at the root.
 LAYERS = {
-    "schema": ({"file"}, {"values"}, {"arithmetic", "loops"}, {"shapes"}, {"*"}),
-    "opmap": ({"graph", "registry"}, {"idioms"}, {"cells"}, {"loops"}, {"patterns"}, {"*"}),
-    "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}),
+    "schema": ({"file"}, {"values"}, {"arithmetic", "flex", "loops"}, {"shapes"}, {"*"}),
+    "opmap": (
+        {"graph", "registry"},
+        {"idioms"},
+        {"cells"},
+        {"loops"},
+        {"patterns"},
+        {"*"},
+        {"flex"},
+    ),
+    "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}, {"flex"}),
     "bridge": (
         {
             *("closing", "collecting", "files", "forks", "guard", "kept", "live_views", "optional"),

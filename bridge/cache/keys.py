@@ -162,7 +162,7 @@ def _sources(folder: str) -> list[tuple[str, int, int]]:
     for each in os.scandir(folder):
         if each.is_dir(follow_symlinks=False):
             rows += [] if each.name == "__pycache__" else _sources(each.path)
-        elif each.name.endswith((".py", ".json")):
+        elif each.name.endswith((".py", ".json", ".tsv")):
             status = each.stat()
             rows.append((each.path, status.st_size, status.st_mtime_ns))
     return rows

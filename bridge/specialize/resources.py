@@ -12,6 +12,7 @@ from tflite_ort.schema.file.flow import called_subgraphs
 from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.schema.values.view import Array, VariableKey
 from tflite_ort.specialize.hash_tables import Tables, table_key
+from tflite_ort.specialize.list_sizes import ListSizes
 
 if TYPE_CHECKING:
     from tflite_ort.schema.arithmetic import generators
@@ -68,6 +69,7 @@ class Contents:
         types: the types of the keys and of the values of each table.
         tensors: the tensor that each variable can hold, by what it is assigned.
         guessed: the variables that were read before an assignment was seen.
+        lists: the sizes of the elements of lists.
         changed: a reader was given a tensor that a later assignment does not fit; the subgraphs
             have to be specialised again.
     """
@@ -76,6 +78,7 @@ class Contents:
     types: dict[VariableKey, tuple[TensorType, ...]] = field(default_factory=dict)
     tensors: dict[VariableKey, TensorView] = field(default_factory=dict)
     guessed: set[VariableKey] = field(default_factory=set)
+    lists: ListSizes = field(default_factory=ListSizes)
     changed: bool = False
 
     def read(self, key: VariableKey, declared: TensorView) -> TensorView:

@@ -26,6 +26,15 @@ Shape = tuple[int, ...]
 # (subgraph, tensor) of a variable tensor; (container, name) of a variable; ("", id) of a table;
 # (subgraph, operator) of how far an operator has got in its random numbers.
 VariableKey = tuple[int, int] | tuple[str, str] | tuple[str, int] | tuple[int, str]
+
+
+class Origin(str):
+    """The name of an operator of TensorFlow, as the custom name of the code of one of TFLite's that
+    stands in its place. No file has such a code."""
+
+    __slots__ = ()
+
+
 O = TypeVar("O")  # noqa: E741 - the options type of an operator
 
 
@@ -213,7 +222,8 @@ class OperatorView(Generic[O]):
     `options` is never None: an operator without an options table has the zeroed C struct TFLite
     gives its kernels, not the schema's defaults. A custom operator's are its flexbuffer map as a
     dictionary, or the bytes of `custom_options` where they are no such map. `bodies` are the
-    subgraphs that it calls, in the order of its options.
+    subgraphs that it calls, in the order of its options. `origin` is the name of the operator of
+    TensorFlow in whose place this one stands.
     """
 
     op: BuiltinOperator
@@ -228,11 +238,15 @@ class OperatorView(Generic[O]):
     subgraph: int = 0
     intermediates: tuple[TensorView, ...] = ()
     bodies: tuple[Specialized, ...] = ()
+    origin: str = ""
 
     @property
     def name(self) -> str:
-        """Such as ``CONV_2D``; the custom name for a custom operator."""
-        return self.custom_code if self.custom_code is not None else self.op._name_
+        """Such as ``CONV_2D``; the custom name for a custom operator, also one that this stands
+        for."""
+        if self.custom_code is not None:
+            return self.custom_code
+        return self.origin or self.op._name_
 
     def __str__(self) -> str:
         return self.label
