@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import replace
 from operator import index
 
 from tflite_ort.batching.graph import batch_shape
+from tflite_ort.batching.samples import left_open
 from tflite_ort.batching.transformation import batched
 from tflite_ort.bundles.bundle import Source
 from tflite_ort.opening import model_source
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import Model, read_model
+from tflite_ort.schema import Model, ModelError, Unbatchable, read_model
 from tflite_ort.versioning.resolver import OpResolver
 
 __all__ = ["batch_shape", "batched_model"]
@@ -22,7 +26,8 @@ def batched_model(
 
     Every input and output gets the batch in front: in place of a leading 1, or as an axis of its
     own, see `batch_shape`. Names, types, order, signatures and metadata stay. Each variable has a
-    row for each sample.
+    row for each sample. Sizes of a sample that the file leaves open stay open in the signatures of
+    the inputs, if an operator does not need to know them; all others have to stay as they are.
 
     Args:
         model: a ``.tflite`` file, a bundle with one model, the bytes of either, or a `Model`.
@@ -43,7 +48,23 @@ def batched_model(
     """
     if not isinstance(model, Model):
         model = read_model(model_source(model))
-    return batched(model, checked_batch(batch), resolver or BuiltinOpResolver())
+    size, resolver = checked_batch(batch), resolver or BuiltinOpResolver()
+    wider = left_open(model, (), of_sample=True)
+    if wider:
+        with suppress(Unbatchable, ModelError):
+            return _with_first_sizes(batched(model, size, resolver, wider), model, wider)
+    return batched(model, size, resolver)
+
+
+def _with_first_sizes(made: Model, model: Model, wider: Collection[int]) -> Model:
+    """`made`, whose inputs have open sizes, with those of the file until they are resized."""
+    (graph, *others), source = made.subgraphs, model.subgraphs[0]
+    tensors = list(graph.tensors)
+    for given, place in zip(source.inputs, graph.inputs, strict=True):
+        if given in wider:
+            shape = batch_shape(source.tensors[given].shape, tensors[place].shape[0])
+            tensors[place] = replace(tensors[place], shape=shape)
+    return replace(made, subgraphs=(replace(graph, tensors=tuple(tensors)), *others))
 
 
 def checked_batch(batch: int | str | None) -> int | None:

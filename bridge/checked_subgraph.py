@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tflite_ort.details import copied_details, tensor_details
 from tflite_ort.executor import Shared, SubgraphExecutor
 from tflite_ort.opened_model import DeclaredSubgraph, OpenedModel
+from tflite_ort.optional import late
 from tflite_ort.records import replace
 from tflite_ort.schema import (
     AllocationError,
@@ -28,8 +29,11 @@ from tflite_ort.schema.values.sizes import LARGEST_SIZE
 from tflite_ort.tensor_values import given, is_plain, stored
 
 if TYPE_CHECKING:
+    from tflite_ort import intermediate
     from tflite_ort.plan.placements import Placement
     from tflite_ort.schema import Tensor, TensorType
+else:
+    intermediate = late("tflite_ort.intermediate")
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -40,18 +44,29 @@ class CheckedSubgraph:
 
     Args:
         compress_zero_points: see `tensor_details`.
+        batch: of a model that was made for one, how large it is: other sizes were not looked at.
+
+    Attributes:
+        calls: those of the interpreter, which the calls of this class are parts of.
     """
 
     def __init__(
-        self, opened: OpenedModel, index: int, shared: Shared, *, compress_zero_points: bool = False
+        self,
+        opened: OpenedModel,
+        index: int,
+        shared: Shared,
+        *,
+        compress_zero_points: bool = False,
+        batch: int | None = None,
     ) -> None:
         self.executor = SubgraphExecutor(index, opened, shared)
         self._opened, self._index, self._state = opened, index, shared.state
-        self._choice = shared.choice
-        self._compress_zero_points = compress_zero_points
+        self._choice, self.calls = shared.choice, shared.state.calls
+        self._compress_zero_points, self._batch = compress_zero_points, batch
         self._plain: set[int] = set()
         self._constants: dict[int, Array] = {}  # plain ones of the file
         self._told: dict[int, tuple[Shape, TensorType, dict[str, Any]]] = {}
+        self._computed = False  # since its inputs were set
 
     @property
     def declared(self) -> DeclaredSubgraph:
@@ -94,7 +109,7 @@ class CheckedSubgraph:
             raise ResizeError(
                 f"Tensor {checked} cannot be resized: there are {len(self.declared.tensors)}"
             )
-        if strict:
+        if strict or self._batch is not None:
             self._check_unknown(checked, target)
         if min(target, default=0) < 0:
             raise ResizeError(f"Tensor {checked} cannot be resized to {target}: a negative size")
@@ -117,6 +132,12 @@ class CheckedSubgraph:
         """By name, the arrays of what is kept; those of all subgraphs."""
         return self._state.kept.arrays
 
+    def ready(self) -> Self:
+        """Itself, allocated by a call of its own unless it is allocated."""
+        if self.executor.plan is None:
+            self.calls.alone(self.allocate)
+        return self
+
     def allocate(self) -> None:
         """Make the subgraph ready for its present input shapes; does nothing when it is.
 
@@ -129,6 +150,7 @@ class CheckedSubgraph:
         if self.executor.plan is not None:
             return
         self._plain.clear()
+        self._computed = False
         try:
             self.executor.allocate()
         except (BudgetExceeded, InsufficientMemory):
@@ -164,13 +186,14 @@ class CheckedSubgraph:
         try:
             plan.run()
             if self.executor.carries:
-                state.kept.carry(self._index, plan.arrays)
+                state.kept.carry(self._index, (self.executor.plan or plan).arrays)
             failed = False
         except MemoryError as error:
             raise InsufficientMemory(f"the model cannot be run: {error}") from error
         finally:
             if state.journal or state.begun:
                 state.settle(failed=failed)
+        self._computed, state.last = True, self._index
 
     def placements(self) -> tuple[Placement, ...]:
         """Where each operator runs.
@@ -185,6 +208,7 @@ class CheckedSubgraph:
 
     def set(self, index: SupportsIndex, value: npt.ArrayLike) -> None:
         """Copy `value` into an input, a variable, or another tensor that is kept."""
+        self._computed = False
         kept = self.plain_array(index)
         if kept is not None and type(value) is np.ndarray and _is_like(value, kept):
             kept[...] = value
@@ -198,7 +222,8 @@ class CheckedSubgraph:
         elif self._is_constant(checked):
             raise TensorError(f"Cannot set tensor: {self._constant_named(checked)}")
         elif self.executor.plan is not None:
-            raise TensorError(f"Cannot set tensor: {self._not_kept(checked)}")
+            name = self.declared.tensors[checked].name
+            raise TensorError(f"Cannot set tensor: {name!r} ({checked}) is set by an invoke")
         elif array.size:
             raise TensorError(
                 "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first"
@@ -228,10 +253,11 @@ class CheckedSubgraph:
             raise InsufficientMemory(f"tensor {index} cannot be copied: {error}") from error
 
     def buffer(self, index: SupportsIndex) -> Array:
-        """The memory of a tensor that is kept, or of a constant.
+        """The memory of a tensor that is kept, of a constant, or of an intermediate result.
 
         Raises:
-            TensorError: it has none: an intermediate result, or nothing is allocated yet.
+            TensorError: it has none: nothing is allocated yet, no operator makes it, or what it
+                was computed from is not there any more.
         """
         checked = self._checked(index)
         array = self.executor.array(checked)
@@ -242,8 +268,21 @@ class CheckedSubgraph:
             array = np.zeros(self.executor.shape(checked), dtype)
         if array is None and self.executor.plan is None:
             raise TensorError("Tensor data is null. Run allocate_tensors() first")
+        if array is None and checked not in self.declared.outputs:
+            array = intermediate.intermediate(self.executor, checked, self._state, self._computed)
         if array is None:
-            raise TensorError(f"Tensor data is null: {self._not_kept(checked)}")
+            what = f"{self.declared.tensors[checked].name!r} ({checked})"
+            why = "is made by no operator"
+            if checked in self.declared.outputs:
+                why = "is an output whose shape depends on data: it has no value before an invoke"
+            raise TensorError(f"Tensor data is null: {what} {why}")
+        return array
+
+    def view(self, index: SupportsIndex) -> Array:
+        """As `buffer`, for one who may write into an input."""
+        array = self.buffer(index)
+        if index in self.declared.inputs:
+            self._computed = False
         return array
 
     def plain_array(self, index: SupportsIndex) -> Array | None:
@@ -275,9 +314,10 @@ class CheckedSubgraph:
             raise ResizeError(f"Tensor {index} has {len(shape)} dimensions, not {len(target)}")
         for axis, (declared, size) in enumerate(zip(signature, target, strict=False)):
             if declared not in (-1, size):
+                mode = "in strict mode" if self._batch is None else f"with batch={self._batch}"
                 raise ResizeError(
                     f"Attempting to resize dimension {axis} of tensor {index} with value "
-                    f"{declared} to {size}: in strict mode only unknown dimensions, -1 in the "
+                    f"{declared} to {size}: {mode} only unknown dimensions, -1 in the "
                     "shape signature, may change"
                 )
 
@@ -287,12 +327,6 @@ class CheckedSubgraph:
 
     def _constant_named(self, index: int) -> str:
         return f"{self.declared.tensors[index].name!r} ({index}) is a constant"
-
-    def _not_kept(self, index: int) -> str:
-        return (
-            f"{self.declared.tensors[index].name!r} ({index}) is an intermediate result, which is "
-            "kept only with experimental_preserve_all_tensors, or has no value before an invoke"
-        )
 
 
 def _is_batch(shape: Shape, declared: Shape) -> bool:

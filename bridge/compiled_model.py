@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -22,20 +23,22 @@ from tflite_ort.compiled_options import (
     GpuOptions,
     HardwareAccelerator,
     Options,
-    providers_of,
+    arguments_of,
 )
 from tflite_ort.compiled_signatures import (
     RUNTIME_ERRORS,
     CompiledModelError,
     CompiledSignature,
-    check_size,
+    check_fits,
+    check_runs,
     named,
     numbered,
     same_memory,
     signatures_of,
 )
+from tflite_ort.forks import renew_in_children
 from tflite_ort.interpreter import Interpreter
-from tflite_ort.providers.delegates import OpResolverType
+from tflite_ort.schema import VersionError
 from tflite_ort.tensor_buffer import TensorBuffer, plain_bytes
 
 Array = npt.NDArray[Any]
@@ -79,6 +82,10 @@ class CompiledModel(Closing):
         (10,)
     """
 
+    environment: Environment
+    # Arguments of `Interpreter` where the caller chooses nothing, see `install_as`.
+    _preset: Mapping[str, Any] = MappingProxyType({})
+
     def __init__(
         self,
         interpreter: Interpreter,
@@ -91,6 +98,11 @@ class CompiledModel(Closing):
         self._signatures = signatures_of(interpreter)
         self._keys = list(self._signatures)
         self._lent: dict[tuple[int, int], weakref.ref[TensorBuffer]] = {}
+        self.renew()
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """At first, and in the child of a fork, nothing runs."""
         self._lock = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None
 
@@ -135,21 +147,14 @@ class CompiledModel(Closing):
         if options is not None and accelerator is not None:
             raise ValueError("Pass either options or hardware_accel, not both.")
         chosen = options or Options(accelerator or HardwareAccelerator.CPU)
-        cpu = chosen.cpu_options
-        mode = CpuKernelMode(cpu.kernel_mode or CpuKernelMode.DELEGATE)
-        reference = mode is CpuKernelMode.REFERENCE
+        environment = environment or Environment.create()
         with RUNTIME_ERRORS:
-            providers = [] if reference else list(providers_of(chosen.hardware_accelerators))
-            kind = OpResolverType.BUILTIN_REF if reference else OpResolverType.AUTO
             interpreter = Interpreter(
-                **source,
-                num_threads=cpu.num_threads or None,
-                providers=providers,
-                experimental_op_resolver_type=kind,
+                **source, **arguments_of(chosen, environment.options, cls._preset)
             )
+            providers = [each.provider.name for each in interpreter._delegates]
             made = cls(interpreter, environment, providers)
-            for key in made._keys[:1]:
-                made._ready(made._signatures[key])
+            check_runs(made._signatures.values(), made._ready)
         return made
 
     def close(self) -> None:
@@ -199,9 +204,11 @@ class CompiledModel(Closing):
     def is_fully_accelerated(self) -> bool:
         """Whether all operators run on the execution providers that were asked for."""
         with RUNTIME_ERRORS:
-            rows = [
-                row for each in self._signatures.values() for row in self._ready(each).placements()
-            ]
+            try:
+                ready = [self._ready(each) for each in self._signatures.values()]
+            except VersionError:  # of a signature that does not run
+                return False
+            rows = [row for each in ready for row in each.placements()]
         return all(
             row.runs_on == "constant"
             or (row.runs_on == "ort" and set(row.provider.split(", ")) <= set(self._accelerated))
@@ -265,7 +272,8 @@ class CompiledModel(Closing):
         with self._lock, RUNTIME_ERRORS:
             index = numbered(signature.inputs, input_index)
             self._interpreter._subgraph(signature.subgraph).resize(index, list(dims), strict)
-            self._lent = {k: v for k, v in self._lent.items() if k[0] != signature.subgraph}
+            for place in [each for each in self._lent if each[0] == signature.subgraph]:
+                self._take_back(place)
 
     def resize_input_tensor_by_name(
         self, signature_key: str, input_name: str, dims: Sequence[int], strict: bool = True
@@ -365,25 +373,29 @@ class CompiledModel(Closing):
             for index, each in inputs:
                 own = self._own(signature, index, each)
                 if own is not None and not same_memory(own, each.array):
-                    check_size(own, each.array)
+                    check_fits(own, each.array)
                     own[...] = plain_bytes(each.array).view(own.dtype).reshape(own.shape)
             for index, each in outputs:
                 self._own(signature, index, each)
-            subgraph.invoke()
+            subgraph.calls.alone(subgraph.invoke)
             for index, each in outputs:
                 made = subgraph.buffer(index)
                 if not same_memory(made, each.array):
-                    check_size(made, each.array)
+                    check_fits(made, each.array)
                     plain_bytes(each.array)[...] = plain_bytes(np.ascontiguousarray(made))
 
     def _own(self, signature: CompiledSignature, index: int, used: TensorBuffer) -> Array | None:
         """The model's own memory of a tensor, which a buffer that is lent and not used leaves."""
         lent = self._lent.get((signature.subgraph, index))
-        buffer = None if lent is None else lent()
-        if buffer is not None and buffer is not used and buffer._array is not None:
-            buffer._array = buffer._array.copy()
-            del self._lent[signature.subgraph, index]
+        if lent is not None and lent() is not used:
+            self._take_back((signature.subgraph, index))
         return self._interpreter._subgraph(signature.subgraph).executor.array(index)
+
+    def _take_back(self, place: tuple[int, int]) -> None:
+        """Give the buffer of a tensor that is lent memory of its own."""
+        buffer = self._lent.pop(place)()
+        if buffer is not None and buffer._array is not None:
+            buffer._array = buffer._array.copy()
 
     def _buffer(self, signature: CompiledSignature, index: int) -> TensorBuffer:
         """The model's own memory, or other memory where that is lent already or not known yet."""
@@ -399,9 +411,7 @@ class CompiledModel(Closing):
             return TensorBuffer(np.zeros(details["shape"], details["dtype"]))
 
     def _ready(self, signature: CompiledSignature) -> CheckedSubgraph:
-        subgraph = self._interpreter._subgraph(signature.subgraph)
-        subgraph.allocate()
-        return subgraph
+        return self._interpreter._subgraph(signature.subgraph).ready()
 
     def _details(self, signature: CompiledSignature, *, outputs: bool) -> dict[str, dict[str, Any]]:
         with RUNTIME_ERRORS:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from tflite_ort.closing import Closing
 from tflite_ort.providers.available import providers_on
+from tflite_ort.providers.delegates import OpResolverType
 from tflite_ort.providers.traits import CPU
 from tflite_ort.schema import MissingDelegate
+from tflite_ort.vendor_options import IntelOpenVinoOptions, QualcommOptions, VendorOptions
 
 
 class HardwareAccelerator(enum.IntFlag):
@@ -56,32 +58,46 @@ class GpuOptions:
     """Options of LiteRT's own GPU library; they change nothing here.
 
     Args:
-        enforce_f32, share_constant_tensors: as LiteRT has them.
+        share_constant_tensors: what LiteRT 2.2 calls `constant_tensor_sharing`.
     """
 
     enforce_f32: bool = False
+    constant_tensor_sharing: bool = False
+    infinite_float_capping: bool = False
+    benchmark_mode: bool = False
+    allow_src_quantized_fc_conv_ops: bool = False
+    hint_waiting_for_completion: bool = False
     share_constant_tensors: bool = False
 
 
-class Options:
+@dataclass
+class Options(VendorOptions):
     """How a model is compiled.
 
     Args:
         hardware_accelerators: the kinds of hardware.
         cpu_options, gpu_options: made with their defaults when they are first read.
-        vendor_options: for LiteRT's libraries of vendors; kept, and not read here.
+        qualcomm_options, intel_openvino_options: the same, for LiteRT's libraries of vendors.
     """
+
+    hardware_accelerators: HardwareAccelerator
+    _cpu_options: CpuOptions | None
+    _gpu_options: GpuOptions | None
+    _qualcomm_options: QualcommOptions | None
+    _intel_openvino_options: IntelOpenVinoOptions | None
 
     def __init__(
         self,
         hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU,
         cpu_options: CpuOptions | None = None,
         gpu_options: GpuOptions | None = None,
-        **vendor_options: Any,
+        qualcomm_options: QualcommOptions | None = None,
+        intel_openvino_options: IntelOpenVinoOptions | None = None,
     ) -> None:
         self.hardware_accelerators = hardware_accelerators
-        self._cpu, self._gpu = cpu_options, gpu_options
-        self.vendor_options = vendor_options
+        self._cpu_options, self._gpu_options = cpu_options, gpu_options
+        self._qualcomm_options = qualcomm_options
+        self._intel_openvino_options = intel_openvino_options
 
     @classmethod
     def create(cls) -> Self:
@@ -91,29 +107,38 @@ class Options:
     @property
     def cpu_options(self) -> CpuOptions:
         """Of the CPU, to change."""
-        if self._cpu is None:
-            self._cpu = CpuOptions()
-        return self._cpu
+        if self._cpu_options is None:
+            self._cpu_options = CpuOptions()
+        return self._cpu_options
 
     @property
     def gpu_options(self) -> GpuOptions:
         """Of the GPU, to change."""
-        if self._gpu is None:
-            self._gpu = GpuOptions()
-        return self._gpu
+        if self._gpu_options is None:
+            self._gpu_options = GpuOptions()
+        return self._gpu_options
 
 
 @dataclass(frozen=True)
 class EnvironmentOptions:
-    """Where LiteRT's own libraries are; ONNX Runtime needs none of them."""
+    """What several models may share.
+
+    Args:
+        compiler_cache_dir: the folder of `Interpreter`'s ``cache=``; without one nothing is cached.
+        runtime_path, compiler_plugin_path, dispatch_library_path: where LiteRT's own libraries are;
+            ONNX Runtime needs none of them.
+    """
 
     runtime_path: str | None = None
     compiler_plugin_path: str = ""
     dispatch_library_path: str = ""
+    compiler_cache_dir: str = ""
 
 
 class Environment(Closing):
     """What several models may share. ONNX Runtime shares its own by itself."""
+
+    options: EnvironmentOptions
 
     def __init__(self, options: EnvironmentOptions) -> None:
         self.options = options
@@ -121,11 +146,12 @@ class Environment(Closing):
     @classmethod
     def create(
         cls,
-        *,
         options: EnvironmentOptions | str | None = None,
+        *,
         runtime_path: str | None = None,
         compiler_plugin_path: str = "",
         dispatch_library_path: str = "",
+        compiler_cache_dir: str = "",
     ) -> Self:
         """An environment, by options or by single paths.
 
@@ -136,13 +162,37 @@ class Environment(Closing):
             if runtime_path is not None:
                 raise ValueError("runtime_path was provided twice.")
             options, runtime_path = None, options
-        paths = runtime_path, compiler_plugin_path, dispatch_library_path
+        paths = runtime_path, compiler_plugin_path, dispatch_library_path, compiler_cache_dir
         if options is not None and any(paths):
             raise ValueError("Pass either options or environment path shortcuts.")
         return cls(options or EnvironmentOptions(*paths))
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def arguments_of(
+    options: Options, environment: EnvironmentOptions, preset: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The arguments of `Interpreter` for these options.
+
+    Args:
+        preset: what they are where the options choose nothing.
+
+    Raises:
+        MissingDelegate: no provider has the hardware.
+    """
+    given, cpu = dict(preset), options.cpu_options
+    if CpuKernelMode(cpu.kernel_mode or CpuKernelMode.DELEGATE) is CpuKernelMode.REFERENCE:
+        given["experimental_op_resolver_type"] = OpResolverType.BUILTIN_REF
+        given["providers"] = []
+    elif options.hardware_accelerators != HardwareAccelerator.CPU or "providers" not in given:
+        given["providers"] = list(providers_of(options.hardware_accelerators))
+    if cpu.num_threads:
+        given["num_threads"] = cpu.num_threads
+    if environment.compiler_cache_dir:
+        given["cache"] = environment.compiler_cache_dir
+    return given
 
 
 def providers_of(wanted: HardwareAccelerator) -> Sequence[str]:

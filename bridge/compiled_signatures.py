@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.records import record
-from tflite_ort.schema import BridgeError
+from tflite_ort.schema import BridgeError, VersionError
+from tflite_ort.tensor_buffer import taken_as
 
 Array = npt.NDArray[Any]
 
@@ -59,6 +60,27 @@ def signatures_of(interpreter: Interpreter) -> dict[str, CompiledSignature]:
     return {_PLACEHOLDER: CompiledSignature(inputs, outputs, 0)}
 
 
+def check_runs(
+    signatures: Iterable[CompiledSignature], ready: Callable[[CompiledSignature], object]
+) -> None:
+    """Make the first signature ready that has no unknown operator.
+
+    Raises:
+        VersionError: all have.
+        BridgeError: as of `ready`.
+    """
+    refused: VersionError | None = None
+    for signature in signatures:
+        try:
+            ready(signature)
+        except VersionError as error:
+            refused = refused or error
+        else:
+            return
+    if refused is not None:
+        raise refused
+
+
 def _ordered(names: Mapping[str, int], order: Sequence[int]) -> Tensors:
     places = {index: place for place, index in enumerate(order)}
     ordered = dict(sorted(names.items(), key=lambda pair: places.get(pair[1], len(places))))
@@ -100,16 +122,16 @@ def same_memory(one: Array, other: Array) -> bool:
     return here == there and one.nbytes == other.nbytes
 
 
-def check_size(tensor: Array, given: Array) -> None:
-    """Refuse a buffer of another size than its tensor.
+def check_fits(tensor: Array, given: Array) -> None:
+    """Refuse a buffer of another size than its tensor, or of a type that is not taken as bytes.
 
     Raises:
         CompiledModelError: it has.
     """
-    if tensor.nbytes != given.nbytes:
+    if tensor.nbytes != given.nbytes or not taken_as(tensor.dtype, given.dtype):
         raise CompiledModelError(
-            f"the buffer has {given.nbytes} bytes, its tensor {list(tensor.shape)} of "
-            f"{tensor.dtype.name} has {tensor.nbytes}"
+            f"the buffer has {given.nbytes} bytes of {given.dtype}, its tensor "
+            f"{list(tensor.shape)} has {tensor.nbytes} of {tensor.dtype}"
         )
 
 

@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from tflite_ort.cache.keys import digest, key_of
 from tflite_ort.cache.plans import file_digest
 from tflite_ort.files import write_bytes
 from tflite_ort.opening import ModelFile, opened_file
+from tflite_ort.own_process import own_process
 from tflite_ort.providers.candidates import Candidate, candidates
 from tflite_ort.providers.delegates import (
     AUTO,
@@ -32,7 +32,8 @@ from tflite_ort.providers.delegates import (
     ProviderChoices,
     chosen_delegates,
 )
-from tflite_ort.providers.traits import CPU
+from tflite_ort.providers.precision import check_precision
+from tflite_ort.providers.traits import CPU, FULL_PRECISION
 from tflite_ort.records import record
 from tflite_ort.resolvers import library_name
 from tflite_ort.schema import Budgets
@@ -43,11 +44,9 @@ SECONDS_VARIABLE = "TFLITE_ORT_AUTO_SECONDS"
 # A device that is faster by less than this share is not worth its while.
 _LEAST_GAIN = 0.05
 
-# -P: what lies in the working directory has no part in it.
-_COMMAND = (sys.executable, "-P", "-m", "tflite_ort.device_trial")
 # What a trial gets of the arguments of an interpreter.
 _SOURCE = ("model_path", "model_content", "budgets", "model")
-_HANDED = ("num_threads", "hybrid", "strict", "batch", "model")
+_HANDED = ("num_threads", "hybrid", "strict", "batch", "model", "precision")
 
 
 @record
@@ -62,9 +61,9 @@ class DeviceChoice:
     candidate: Candidate | None
     why: str
 
-    def delegates(self) -> list[Delegate]:
-        """For `Interpreter`, the CPU last."""
-        first = [] if self.candidate is None else [self.candidate.delegate]
+    def delegates(self, precision: str) -> list[Delegate]:
+        """For `Interpreter`, the CPU last, which computes in full precision whatever is asked."""
+        first = [] if self.candidate is None else [self.candidate.in_precision(precision)]
         return chosen_delegates(OpResolverType.AUTO, (), [*first, CPU])
 
 
@@ -81,6 +80,7 @@ def device_choice(arguments: Mapping[str, Any]) -> DeviceChoice:
     Raises:
         ModelError: there is no such model.
     """
+    check_precision(arguments.get("precision", FULL_PRECISION))
     found = candidates()
     if not found:
         return DeviceChoice(None, f"{CPU}; there is no other device here")
@@ -105,8 +105,11 @@ def resolved(
     providers: ProviderChoices | None, arguments: Mapping[str, Any]
 ) -> ProviderChoices | None:
     """`providers`; in the place of AUTO the device for the model that `arguments` of `Interpreter`
-    name, so that what makes several interpreters of a model chooses once."""
-    return device_choice(arguments).delegates() if providers == AUTO else providers
+    name, so that what makes several interpreters of a model chooses once. What is chosen computes
+    in their ``precision``, which is not to be given again."""
+    if providers != AUTO:
+        return providers
+    return device_choice(arguments).delegates(arguments.get("precision", FULL_PRECISION))
 
 
 def seconds_to_try() -> float:
@@ -161,20 +164,23 @@ def _tried(request: Mapping[str, Any], end: float) -> dict[str, Any]:
         return {"problem": "not tried, for the time was over"}
     try:
         done = subprocess.run(
-            _COMMAND,
+            own_process("tflite_ort.device_trial"),
             input=json.dumps(request).encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=left,
             check=False,
         )
-    except subprocess.TimeoutExpired:
-        return {"problem": f"not ready within {left:.0f} s"}
+    except subprocess.TimeoutExpired as late:
+        problem, said = f"not ready within {left:.0f} s", late.stdout or b""
     except OSError as error:
-        return {"problem": f"cannot be tried: {error}"}
-    if done.returncode:
-        return {"problem": f"it ended its process with {_ending(done.returncode)}"}
-    answer: dict[str, Any] = json.loads(done.stdout)
+        problem, said = f"cannot be tried: {error}", b""
+    else:
+        problem, said = f"it ended its process with {_ending(done.returncode)}", done.stdout
+    # The last answer that is whole: what comes after the first one is of other precisions.
+    answers = said.splitlines(keepends=True)
+    whole = [each for each in answers if each.endswith(b"\n")]
+    answer: dict[str, Any] = json.loads(whole[-1]) if whole else {"problem": problem}
     return answer
 
 
@@ -197,7 +203,10 @@ def _told(answer: Mapping[str, Any]) -> str:
         return " ".join(str(answer["problem"]).split())
     taken, whole = answer["operators"]
     times = (f"{1000 * answer[each]:.3g} ms" for each in ("seconds", "cpu_seconds"))
-    return "{} an invoke, the CPU {}, with {} of {} operators".format(*times, taken, whole)
+    others = "".join(f", {each}" for each in answer["others"])
+    return "{} an invoke, the CPU {}, with {} of {} operators{}".format(
+        *times, taken, whole, others
+    )
 
 
 # What is kept ------------------------------------------------------------------------------------

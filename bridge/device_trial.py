@@ -10,7 +10,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -22,47 +22,84 @@ from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.providers.candidates import Candidate
-from tflite_ort.providers.traits import CPU
+from tflite_ort.providers.precision import PRECISIONS, has_precision
+from tflite_ort.providers.traits import CPU, FULL_PRECISION
 from tflite_ort.resolvers import BuiltinOpResolver, WellKnownOpResolver
 from tflite_ort.schema import BridgeError, Budgets
 from tflite_ort.schema.values.resolve import tensor_views
 
 Array = npt.NDArray[Any]
 
-# What results may be off, see docs/delegates.md: floats by this share of the largest value, codes
-# by so many quanta, and by so many in the mean.
-RELATIVE, QUANTA, MEAN_QUANTA = 1e-3, 16.0, 1.0
+# What results may be off, see docs/delegates.md: floats of a precision by this share of the largest
+# value, codes by so many quanta, and by so many in the mean.
+RELATIVE = {FULL_PRECISION: 1e-3, "fp16": 1e-2, "bf16": 1e-1}
+QUANTA, MEAN_QUANTA = 16.0, 1.0
 
 _SAMPLES = 2
 _BLOCKS, _SECONDS = 4, 0.1
 _RESOLVERS = {kind.__name__: kind for kind in (BuiltinOpResolver, WellKnownOpResolver)}
 
 
-def tried(request: Mapping[str, Any]) -> dict[str, Any]:
+def tried(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """What became of a candidate.
 
     Args:
         request: ``candidate``, ``resolver`` and ``arguments`` of `Interpreter` as JSON has them.
 
-    Returns:
-        ``problem``, why it is none, or ``seconds`` and ``cpu_seconds`` of an invoke and how many
-        ``operators`` it takes.
+    Yields:
+        ``problem``, why it is none, or ``seconds`` and ``cpu_seconds`` of an invoke, how many
+        ``operators`` it takes, and what is known by then of its ``others``, in less precision.
     """
+    answer: dict[str, Any] | None = None
     candidate, arguments = Candidate(*request["candidate"]), dict(request["arguments"])
     arguments["resolver"] = _RESOLVERS[request["resolver"]]()
     arguments["budgets"] = Budgets(**arguments["budgets"])
+    precision = arguments.pop("precision", FULL_PRECISION)
     warnings.simplefilter("ignore")  # what a delegate cannot run is in its rows
     try:
-        with (
-            Interpreter(**arguments, providers=[CPU]) as cpu,
-            Interpreter(**arguments, providers=[candidate.delegate, CPU]) as other,
-        ):
-            return _compared(cpu, other, candidate)
+        with Interpreter(**arguments, providers=[CPU]) as cpu:
+            with _opened(candidate, precision, arguments) as other:
+                answer = _compared(cpu, other, candidate, RELATIVE[precision])
+            yield answer
+            less = PRECISIONS[1:] if precision == FULL_PRECISION and "others" in answer else ()
+            for each in less:
+                if has_precision(candidate.provider, each):
+                    with _opened(candidate, each, arguments) as other:
+                        answer["others"] += _gain(cpu, other, candidate, each)
+                    yield answer
     except BridgeError as error:
-        return {"problem": str(error)}
+        if answer is None:
+            yield {"problem": str(error)}
 
 
-def _compared(cpu: Interpreter, other: Interpreter, candidate: Candidate) -> dict[str, Any]:
+def _opened(candidate: Candidate, precision: str, arguments: Mapping[str, Any]) -> Interpreter:
+    return Interpreter(**arguments, providers=[candidate.in_precision(precision), CPU])
+
+
+def _gain(cpu: Interpreter, other: Interpreter, candidate: Candidate, precision: str) -> list[str]:
+    """What a candidate takes in another precision, and how far its results are off; nothing where
+    it cannot compute so."""
+    other.allocate_tensors()
+    if candidate.provider not in {row.provider for row in other.delegation()}:
+        return []
+    (arrays,) = _drawn(cpu, [0])
+    pairs = zip(_outputs(other, arrays), _outputs(cpu, arrays), strict=True)
+    far = max((difference(*pair, None).relative for pair in pairs), default=0.0)
+    taken = f"{1000 * _times(other)[0]:.3g} ms with precision={precision!r}"
+    return [f"{taken}, which is off by {far:.1g} of the largest value"]
+
+
+def _drawn(interpreter: Interpreter, seeds: Iterable[int]) -> Iterator[Mapping[int, Array]]:
+    """Random inputs."""
+    details, model = interpreter.get_input_details(), interpreter._model
+    limits = index_limits(model)
+    for seed in seeds:
+        yield random_inputs(details, seed, limits=limits, budgets=model.budgets)
+
+
+def _compared(
+    cpu: Interpreter, other: Interpreter, candidate: Candidate, relative: float
+) -> dict[str, Any]:
     for each in (cpu, other):
         each.allocate_tensors()
     rows = [row for row in other.delegation() if row.runs_on != "constant"]
@@ -70,17 +107,16 @@ def _compared(cpu: Interpreter, other: Interpreter, candidate: Candidate) -> dic
     if not taken:
         reasons = (row.reason for row in rows if row.reason)
         return {"problem": next(reasons, "it takes no operator")}
-    for seed in range(_SAMPLES):
-        details, model = cpu.get_input_details(), cpu._model
-        arrays = random_inputs(details, seed, limits=index_limits(model), budgets=model.budgets)
-        results = [_outputs(each, arrays) for each in (cpu, other)]
-        if problem := off(cpu, *results):
+    for arrays in _drawn(cpu, range(_SAMPLES)):
+        right, got = (_outputs(each, arrays) for each in (cpu, other))
+        if problem := off(cpu, right, got, relative):
             return {"problem": problem}
     seconds, cpu_seconds = _times(other, cpu)
     return {
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
         "operators": [taken, len(rows)],
+        "others": [],
     }
 
 
@@ -92,18 +128,21 @@ def _outputs(interpreter: Interpreter, arrays: Mapping[int, Array]) -> list[Arra
     return [np.asarray(interpreter.get_tensor(each["index"])) for each in details]
 
 
-def off(interpreter: Interpreter, right: Sequence[Array], got: Sequence[Array]) -> str:
+def off(
+    interpreter: Interpreter, right: Sequence[Array], got: Sequence[Array], relative: float
+) -> str:
     """Which output is wrong, and how far; empty where none is.
 
     Args:
         right: the outputs of `interpreter`.
+        relative: what floats may be off.
     """
     views = tensor_views(interpreter._model, 0)
     details = interpreter.get_output_details()
     for detail, want, found in zip(details, right, got, strict=True):
         view = views[detail["index"]]
         far = difference(found, want, view.quantization if view.is_quantized else None)
-        near = far.relative <= RELATIVE
+        near = far.relative <= relative
         if far.quanta is not None:
             near = far.quanta <= QUANTA and (far.mean_quanta or 0) <= MEAN_QUANTA
         if not far.finite or not (near or far.exact):
@@ -133,7 +172,8 @@ def main() -> None:
     # What a provider prints must not get into the answer.
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answer:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        json.dump(tried(json.load(sys.stdin)), answer)
+        for each in tried(json.load(sys.stdin)):
+            print(json.dumps(each), file=answer, flush=True)
 
 
 if __name__ == "__main__":

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from tflite_ort.collecting import seldom
+from tflite_ort.known_sizes import KnownSize, KnownSizes
 from tflite_ort.opened_model import OpenedModel
 from tflite_ort.optional import late
 from tflite_ort.plan.stored import StoredPlan, stored_plan
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tflite_ort.batching import regrouping
     from tflite_ort.cache import folder as cache_folder
     from tflite_ort.cache.plans import PlanCache, StoredEntry
+    from tflite_ort.custom.kernels import BoundResolver
     from tflite_ort.plan import build, failures, observers, partition, placements, profiling
     from tflite_ort.plan.build import Plan
     from tflite_ort.plan.context import PlanContext
@@ -65,11 +67,26 @@ class Shared(Surroundings):
         context: of plans that are made here; made when the first one is.
         cache: the plans that are stored; None for none.
         choice: why these providers, where they were found by trying.
+        size: bytes of the model.
     """
 
     context: Callable[[], PlanContext]
     cache: PlanCache | None = None
     choice: str = ""
+    size: int = 0
+
+
+class NextPlan:
+    """The plan of the next invoke, which keeps what was asked for.
+
+    Attributes:
+        has_run: it has the values of the last invoke.
+    """
+
+    __slots__ = ("has_run", "plan")
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.has_run = plan, False
 
 
 class SubgraphExecutor:
@@ -84,6 +101,8 @@ class SubgraphExecutor:
         plan: None before it is allocated.
         carries: some of what is kept does not come into being in place: it is to be copied after
             each run.
+        asked: the intermediate results that plans keep, since somebody has read them.
+        following: the plan that the next invoke makes the present one, see `intermediate`.
     """
 
     def __init__(self, subgraph: int, opened: OpenedModel, shared: Shared) -> None:
@@ -94,6 +113,9 @@ class SubgraphExecutor:
         self._made_for: dict[int, Shape] | None = None
         self._specialized: Specialized | None = None
         self._arrays: dict[int, Array] = {}
+        self._lasting: frozenset[int] = frozenset()
+        self._known = KnownSizes(shared.size)
+        self._taken: KnownSize | None = None
         self._last_shapes: dict[int, Shape] = {}
         self._variables: Mapping[int, Variable] = {}
         self._unusable: Mapping[str, str] = {}
@@ -101,6 +123,8 @@ class SubgraphExecutor:
         self._warned = False
         self.plan: Plan | StoredPlan | None = None
         self.carries = False
+        self.asked: frozenset[int] = frozenset()
+        self.following: NextPlan | None = None
 
     def has_shape(self, index: int, shape: tuple[Any, ...]) -> bool:
         """Whether a tensor has a buffer of this shape."""
@@ -110,6 +134,7 @@ class SubgraphExecutor:
         """Give a tensor another shape; `allocate` has to follow unless it has it already."""
         if self.has_shape(index, shape):
             return
+        self._remember()
         self._shapes[index] = shape
         self._resized.add(index)
         self._arrays = {key: array for key, array in self._arrays.items() if key != index}
@@ -120,10 +145,21 @@ class SubgraphExecutor:
         """By tensor, the shapes that were asked for in place of the file's."""
         return self._shapes
 
+    @property
+    def _changed_shapes(self) -> Mapping[int, Shape]:
+        """As `resized`, of those that are not as the file has them."""
+        tensors = self._opened.declared(self.subgraph).tensors
+        return {
+            index: shape
+            for index, shape in self._shapes.items()
+            if tuple(tensors[index].shape) != shape or not tensors[index].has_rank
+        }
+
     def keep(self, names: Mapping[str, tuple[int, int]]) -> None:
         """Let inputs have the values of outputs at the next invoke, see `KeptTensors.add`;
         `allocate` has to follow."""
         if self._shared.state.kept.add(self.subgraph, names):
+            self._known.clear()
             self.plan = None
 
     def allocate(self) -> None:
@@ -134,21 +170,48 @@ class SubgraphExecutor:
             VersionError: operators that nothing here runs.
         """
         if self.plan is None:
-            stored = self._stored_plan()
+            known = self._known.take(self._changed_shapes)
+            if known is not None:
+                self._take(known)
+                return
+            stored = None if self.asked else self._stored_plan()
             if stored is not None:
-                self._use(stored)
+                self.use(stored)
                 return
             with seldom:
-                missing_operators.check_operators(self._opened.model, self._context.resolver)
-                self._use(self._new_plan())
+                model, resolver = self._opened.model, self._context.resolver
+                missing_operators.check_operators(model, resolver, self.subgraph)
+                self.use(self._new_plan())
 
-    def _use(self, plan: Plan | StoredPlan) -> None:
-        self.plan, self._unusable = plan, plan.unusable
+    def use(self, plan: Plan | StoredPlan) -> None:
+        """Run `plan` from now on."""
+        self.plan, self._unusable, self.following = plan, plan.unusable, None
         self._last_shapes |= {index: array.shape for index, array in self._arrays.items()}
         self._arrays, self._variables = plan.arrays, plan.memory.variables
+        self._lasting, self._taken = frozenset(self._arrays), None
         kept = plan.memory.kept.items()
         self.carries = any(self._arrays.get(to) is not self._arrays.get(of) for to, of in kept)
         self._resized.clear()
+
+    def _remember(self) -> None:
+        """Keep the plan, whose shapes are about to change, where a new one would be the same."""
+        if self.plan is None:
+            return
+        known = self._taken
+        if known is None:
+            resolver = lambda: self._context.resolver  # noqa: E731
+            known = KnownSize.of(self.plan, self._specialized, self._lasting, resolver)
+        if known is not None:
+            self._known.keep(self._changed_shapes, known)
+
+    def _take(self, known: KnownSize) -> None:
+        """Use a plan that was made for the present shapes before, as a new one."""
+        self._begin()
+        self._specialized = known.graph
+        declared = self._opened.declared(self.subgraph)
+        known.begin((*declared.inputs, *declared.outputs))
+        self.use(known.plan)
+        self._taken = known
 
     @property
     def _context(self) -> PlanContext:
@@ -237,9 +300,18 @@ class SubgraphExecutor:
         self._warn_of_regrouping(specialized)
         self._begin()
         self._specialized = specialized
-        graph, cache = self._wanted(), self._shared.cache
-        if cache is not None:
-            return self._recorded(graph, cache)
+        cache = self._shared.cache
+        if cache is not None and not self.asked:
+            return self._recorded(self._wanted(), cache)
+        return self.made_plan(self.asked)
+
+    def made_plan(self, asked: Set[int]) -> Plan:
+        """A plan for the shapes for which the subgraph is ready, which is not stored.
+
+        Args:
+            asked: the intermediate results that it keeps.
+        """
+        graph = self._wanted(asked)
         return observers.observed(build.make_plan(graph, self._limited(graph)), self._context)
 
     def _warn_of_regrouping(self, graph: Specialized) -> None:
@@ -249,10 +321,21 @@ class SubgraphExecutor:
             specialize = partial(self._specialize, resized=self._shapes)
             self._warned = regrouping.warn_of_regrouping(model, graph, self._shapes, specialize)
 
-    def _wanted(self) -> Specialized:
+    def _wanted(self, asked: Set[int] = frozenset()) -> Specialized:
         """The subgraph with all that is to be there after an invoke."""
+        keep_all = self._context.keep_all
+        return _with_results(self.graph, asked, keep_all) if keep_all or asked else self.graph
+
+    @property
+    def graph(self) -> Specialized:
+        """The subgraph, which has been made ready."""
         assert self._graph is not None
-        return _with_all_results(self._graph) if self._context.keep_all else self._graph
+        return self._graph
+
+    @property
+    def resolver(self) -> BoundResolver:
+        """Where its operators are looked up."""
+        return self._context.resolver
 
     @property
     def _graph(self) -> Specialized | None:
@@ -275,6 +358,7 @@ class SubgraphExecutor:
         """Give the variable tensors of all subgraphs their first value again, and inputs that the
         file calls variables."""
         self._shared.state.reset()
+        self._shared.state.kept.reset()
         declared = self._opened.declared(self.subgraph)
         for index in declared.inputs:
             if declared.tensors[index].is_variable and self._graph is not None:
@@ -325,6 +409,8 @@ class SubgraphExecutor:
     def load_times(self, read: float) -> LoadTimes:
         """Of the last allocation; `read` is what reading the file took."""
         assert self.plan is not None
+        if self._taken is not None:
+            return placements.LoadTimes(read, 0.0, 0.0)
         translate, session = self.plan.seconds
         return placements.LoadTimes(read, self._specialize_seconds + translate, session)
 
@@ -346,7 +432,8 @@ class SubgraphExecutor:
             return profile.times()
 
 
-def _with_all_results(graph: Specialized) -> Specialized:
-    """`graph` with everything that its operators make as outputs, its own outputs first."""
-    made = [out.index for op in graph.operators for out in op.outputs]
+def _with_results(graph: Specialized, asked: Set[int], keep_all: bool) -> Specialized:
+    """`graph` with more of what its operators make as outputs, its own outputs first."""
+    results = (out.index for op in graph.operators for out in op.outputs)
+    made = [index for index in results if keep_all or index in asked]
     return replace(graph, outputs=tuple(dict.fromkeys((*graph.outputs, *made))))

@@ -11,13 +11,14 @@ from typing import Unpack
 
 import onnx
 
+from tflite_ort.batching.samples import left_open
 from tflite_ort.bundles.bundle import Source
 from tflite_ort.custom.export import DOMAIN, untranslated, with_custom_nodes
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.export_check import check_export
 from tflite_ort.export_decoded import IMAGE, write_decoded
 from tflite_ort.export_form import Form, Written
-from tflite_ort.export_shapes import Given, Shaped, opened, shaped
+from tflite_ort.export_shapes import Given, Shaped, shaped
 from tflite_ort.export_state import first_values, lower_with_state
 from tflite_ort.missing_operators import check_operators
 from tflite_ort.opening import check_hybrid, check_resolver, model_source
@@ -42,7 +43,8 @@ from tflite_ort.schema import (
     read_model,
 )
 from tflite_ort.schema.file.check import check
-from tflite_ort.signature_model import signature_model
+from tflite_ort.signature_model import signature_model, signature_of
+from tflite_ort.signature_state import SharedState, shared_state
 from tflite_ort.specialize.specialization import specialize
 from tflite_ort.suggestions import suggestion
 from tflite_ort.versioning.resolver import OpResolver
@@ -105,11 +107,11 @@ def export_onnx(
         ExportError: lists all operators without a translation; graph does not load; `check` fails.
     """
     form = _chosen_form(weights, hybrid, custom_ops, decode, batch, written)
-    source, origin = _source(model, budgets, external_roots, form)
     resolver, target = resolver or BuiltinOpResolver(), form.target(weights, hybrid)
-    sizes = input_shapes or {}, batch
+    source, origin, shared = _source(model, budgets, external_roots, form, resolver)
+    sizes, state = (input_shapes or {}, batch), shared if stateful else None
     with _enough_memory():
-        given, lowered = _told(_translated(source, sizes, resolver, target, custom_ops, stateful))
+        given, lowered = _told(_translated(source, sizes, resolver, target, custom_ops, state))
         proto = form.write(lowered.model, source, origin, path := None if decode else output)
     if check:
         check_export(proto, path, given, hybrid=hybrid, resolver=resolver, form=form)
@@ -122,8 +124,8 @@ def made_for(target: Target, model: Source, resolver: OpResolver) -> onnx.ModelP
     Raises:
         BridgeError: as `export_onnx`.
     """
-    source, _ = _source(model, None, (), Form())
-    _, lowered, _ = _translated(source, ({}, None), resolver, target, None, True)
+    source, _, shared = _source(model, None, (), Form(), resolver)
+    _, lowered, _ = _translated(source, ({}, None), resolver, target, None, shared)
     return Form().write(lowered.model, source, None, None)
 
 
@@ -133,21 +135,24 @@ def _translated(
     resolver: OpResolver,
     target: Target,
     custom_ops: str | None,
-    stateful: bool,
+    shared: SharedState | None,
 ) -> tuple[Model, Lowered, str]:
     """The model of these shapes and of this batch, what it becomes, and why sizes that the file
     leaves open are fixed; empty where they are not."""
     domain, (shapes, batch) = custom_ops is not None, sizes
-    _check_tables(shapes, resolver)
+    _check_shapes(shapes)
     if domain:
         resolver = with_custom_nodes(resolver, untranslated(source, resolver))
     check_operators(source, resolver)
-    given = shaped(source, shapes, batch, resolver)
 
-    def lower(given: Shaped) -> Lowered:
-        return _lowered(given, resolver, target, domain=domain, stateful=stateful)
+    def lower(as_signed: bool) -> tuple[Shaped, Lowered]:
+        given = shaped(source, shapes, batch, resolver, as_signed=as_signed)
+        return given, _lowered(given, resolver, target, domain=domain, shared=shared)
 
-    return given.model, *_opened(lower, given, shapes)
+    graph = source.subgraphs[0]
+    signed = left_open(source, shapes, of_sample=batch is not None)
+    given, lowered, fixed = _opened(lower, [graph.tensors[index].name for index in signed])
+    return given.model, lowered, fixed
 
 
 def _told(translated: tuple[Model, Lowered, str]) -> tuple[Model, Lowered]:
@@ -159,20 +164,19 @@ def _told(translated: tuple[Model, Lowered, str]) -> tuple[Model, Lowered]:
 
 
 def _opened(
-    lower: Callable[[Shaped], Lowered], given: Shaped, shapes: Given
-) -> tuple[Lowered, str]:
+    lower: Callable[[bool], tuple[Shaped, Lowered]], names: Sequence[str]
+) -> tuple[Shaped, Lowered, str]:
     """With the sizes open that the file leaves open, or with those that it has where an operator
     cannot be translated so, and why."""
-    wider = opened(given, shapes)
-    if not wider.opened:
-        return lower(given), ""
+    if not names:
+        return *lower(False), ""
     try:
-        return lower(wider), ""
+        return *lower(True), ""
     except (ExportError, ModelError) as error:
         refused = str(error)
-    names = ", ".join(map(repr, wider.opened[:_NAMED]))
-    why = f"sizes of {names} that the file leaves open are fixed; with them open {refused}"
-    return lower(given), why
+    shown = ", ".join(map(repr, names[:_NAMED]))
+    why = f"sizes of {shown} that the file leaves open are fixed; with them open {refused}"
+    return *lower(False), why
 
 
 @contextmanager
@@ -189,10 +193,13 @@ def _source(
     budgets: Budgets | None,
     external_roots: Sequence[str | os.PathLike[str]],
     form: Form,
-) -> tuple[Model, Source | None]:
-    """The model, of a signature if `form` names one, and what it was read from."""
+    resolver: OpResolver,
+) -> tuple[Model, Source | None, SharedState]:
+    """The model, of a signature if `form` names one, what it was read from, and the state that it
+    shares with other signatures."""
     origin = None
     _check_source(model)
+    check_resolver(resolver)
     if isinstance(model, Model):
         source = model
         check(source)
@@ -201,10 +208,15 @@ def _source(
         source = read_model(origin, external_roots=external_roots, budgets=budgets)
     if not source.subgraphs:
         raise ExportError("The model has no subgraph.")
+    if budgets is not None:
+        source = replace(source, budgets=budgets)
+    shared = shared_state(source, resolver)
     if form.signature is not None:
+        index = signature_of(source, form.signature).subgraph_index
         source = signature_model(source, form.signature)
+        shared = shared.moved({0: index, index: 0})
     form.check(source)
-    return source if budgets is None else replace(source, budgets=budgets), origin
+    return source, origin, shared
 
 
 def _chosen_form(
@@ -243,17 +255,16 @@ def _check_source(model: object) -> None:
         raise TypeError(f"model must be a path, the bytes of a file or a Model, got {kind}")
 
 
-def _check_tables(input_shapes: object, resolver: object) -> None:
+def _check_shapes(input_shapes: object) -> None:
     """
     Raises:
-        TypeError: one is something else than the table that is expected.
+        TypeError: it is no table.
     """
     if not isinstance(input_shapes, Mapping):
         raise TypeError(
             'input_shapes is a dictionary by input, such as {"image": ("batch", None, None, 3)}, '
             f"got {input_shapes!r}"
         )
-    check_resolver(resolver)
 
 
 def _lowered(
@@ -262,7 +273,7 @@ def _lowered(
     target: Target,
     *,
     domain: bool,
-    stateful: bool,
+    shared: SharedState | None,
 ) -> Lowered:
     """The primary subgraph as one graph; custom operators without a translation as nodes of the
     domain `tflite.custom`, if they are to be."""
@@ -271,7 +282,7 @@ def _lowered(
         graph = specialize(model, 0, given.shapes, bound.kernels, bound.preparers())
         values = first_values(graph, bound)
     name = given.model.subgraphs[0].name or "main"
-    lower = partial(lower_with_state, graph, values, target=target, name=name, stateful=stateful)
+    lower = partial(lower_with_state, graph, values, target=target, name=name, shared=shared)
     try:
         lowered = lower(resolver.translators)
     except Untranslatable as error:  # of an output

@@ -16,7 +16,14 @@ from tflite_ort.bundles.entries import BUNDLE, MODEL
 from tflite_ort.decode.regions import REGIONS
 from tflite_ort.export import export_onnx
 from tflite_ort.export_decoded import IMAGE, known_kind
-from tflite_ort.files import distinct_names, portable_names, shortened, write_bytes, write_text
+from tflite_ort.files import (
+    distinct_names,
+    made_folder,
+    portable_names,
+    shortened,
+    write_bytes,
+    write_text,
+)
 from tflite_ort.json_text import written
 from tflite_ort.schema import BridgeError, ExportError, Model, read_model
 from tflite_ort.shared_weights import WEIGHTS, export_sharing_weights
@@ -44,8 +51,7 @@ def export_bundle(bundle: Bundle, folder: str | os.PathLike[str], **options: Any
         MalformedBundle: an entry is damaged.
         OSError: a file cannot be written.
     """
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
+    target = made_folder(folder)
     names = _file_names(bundle.models)
     taken = {file.casefold() for file in names.values()}
     models = [
@@ -167,8 +173,7 @@ def _file(bundle: Bundle, entry: Entry, folder: Path) -> dict[str, Any] | None:
     if entry.kind == BUNDLE:
         return None
     name = f"{FILES}/{entry.name}"
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = made_folder(folder, *name.split("/")[:-1]) / name.rpartition("/")[2]
     write_bytes(path, bundle.content(entry.name))
     return {"name": entry.name, "kind": entry.kind, "file": name, **_properties(entry)}
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tflite_ort.batch import batch_shape, checked_batch
-from tflite_ort.batching.samples import has_one_sample
+from tflite_ort.batching.samples import has_one_sample, left_open
 from tflite_ort.batching.transformation import batched
-from tflite_ort.records import record
-from tflite_ort.schema import ExportError, Model, Tensor
+from tflite_ort.records import record, replace
+from tflite_ort.schema import ExportError, Model, ModelError
 from tflite_ort.schema.values.sizes import is_known, multiple, unknown_size
 from tflite_ort.specialize.resources import same_size
 from tflite_ort.specialize.specialization import Shape
@@ -22,8 +22,6 @@ from tflite_ort.suggestions import suggestion
 from tflite_ort.versioning.resolver import OpResolver
 
 Given = Mapping[str, Sequence[int | str | None]]
-# What an open first size of a signature is called.
-BATCH = "batch"
 
 
 @record
@@ -33,21 +31,27 @@ class Shaped:
     Args:
         model: as the file has it, or for a batch.
         shapes: by tensor, where they are not those of `model`.
-        opened: the inputs whose sizes are open because the file says so.
     """
 
     model: Model
     shapes: Mapping[int, Shape]
-    opened: Sequence[str] = ()
 
 
-def shaped(model: Model, given: Given, batch: int | str | None, resolver: OpResolver) -> Shaped:
+def shaped(
+    model: Model,
+    given: Given,
+    batch: int | str | None,
+    resolver: OpResolver,
+    *,
+    as_signed: bool = False,
+) -> Shaped:
     """`model` for a batch, or with inputs of other shapes.
 
     Args:
         given: by name of an input, its shape, of one sample if there is a `batch`; a size that is
             None or a name is open.
         batch: a number of samples, or the name of any number; None for no batch.
+        as_signed: sizes that the signatures of other inputs leave open are open.
 
     Raises:
         Unbatchable: the shapes make a batch, and an operator cannot run over it.
@@ -55,48 +59,26 @@ def shaped(model: Model, given: Given, batch: int | str | None, resolver: OpReso
     """
     sizes = _Sizes()
     shapes = _by_index(model, given, sizes)
+    signed = left_open(model, given, of_sample=batch is not None) if as_signed else {}
     if batch is not None:
         checked_batch(batch)
-        return _batch(model, shapes, sizes.size(batch), resolver, all_inputs=True)
+        lead, shapes = sizes.size(batch), {**shapes, **signed}
+        return _batch(model, shapes, lead, resolver, all_inputs=True)
     changed = [shapes[index][0] for index in shapes if _makes_batch(model, index, shapes[index])]
     if changed:
         if not all(same_size(changed[0], size) or _unnamed(size) for size in changed):
             raise ExportError(f"inputs of batches of {changed}: give all of them one size")
-        return _batch(model, shapes, changed[0], resolver, all_inputs=False)
-    return Shaped(model, shapes)
+        made = _batch(model, shapes, changed[0], resolver, all_inputs=False)
+        return replace(made, shapes={**made.shapes, **signed})
+    return Shaped(model, {**shapes, **signed})
 
 
-def opened(given: Shaped, named: Given) -> Shaped:
-    """`given` with the sizes open that the signatures of inputs leave open, but for the inputs
-    that are `named`."""
-    graph, names = given.model.subgraphs[0], []
-    shapes, leads = dict(given.shapes), dict[int, int]()
-    for index in graph.inputs:
-        tensor = graph.tensors[index]
-        signature = tensor.shape_signature or ()
-        # TFLite does not look at a signature; its own converter writes none of another rank.
-        fits = len(signature) == len(tensor.shape)
-        if index in shapes or tensor.name in named or not fits or -1 not in signature:
-            continue
-        shapes[index] = _open(tensor, leads)
-        names.append(tensor.name)
-    return Shaped(given.model, shapes, names)
-
-
-def _open(tensor: Tensor, leads: dict[int, int]) -> Shape:
-    """The shape of `tensor`, but for what its signature leaves open; other sizes there mean
-    nothing to TFLite.
-
-    Args:
-        leads: open first sizes, by what the file says of them: those that differ in the file are
-            no batch of the same samples.
-    """
-    pairs = zip(tensor.shape, tensor.shape_signature or (), strict=True)
-    shape = [unknown_size() if given == -1 else size for size, given in pairs]
-    if not is_known(shape[0]):
-        lead = unknown_size("" if leads else BATCH)
-        shape[0] = leads.setdefault(tensor.shape[0], lead)
-    return tuple(shape)
+def as_exported(model: Model, given: Given, batch: int | str | None, resolver: OpResolver) -> Model:
+    """The model that an exported file is compared with: see `shaped`."""
+    try:
+        return shaped(model, given, batch, resolver, as_signed=True).model
+    except (ExportError, ModelError):  # then the file has its sizes fixed
+        return shaped(model, given, batch, resolver).model
 
 
 class _Sizes:

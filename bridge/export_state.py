@@ -22,8 +22,17 @@ from tflite_ort.plan.build import make_plan
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import only_sets
 from tflite_ort.providers.exported_state import PAIRS
-from tflite_ort.schema import ExportError, Op, OperatorView, Specialized, TensorView
+from tflite_ort.schema import (
+    ExportError,
+    Op,
+    OperatorView,
+    Specialized,
+    TensorView,
+    Untranslatable,
+)
 from tflite_ort.schema.values.sizes import cancelled, is_known, known_product, unknown_size
+from tflite_ort.schema.values.view import VariableKey
+from tflite_ort.signature_state import SharedState
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]
@@ -33,6 +42,9 @@ def first_values(graph: Specialized, resolver: BoundResolver) -> dict[int, Array
     """By tensor, the value that each variable has before the first run.
 
     What CALL_ONCE runs is run for it. A variable that nothing gives a value has none.
+
+    Raises:
+        ExportError: it cannot be run.
     """
     context = PlanContext((), resolver)
     variables = {
@@ -41,7 +53,14 @@ def first_values(graph: Specialized, resolver: BoundResolver) -> dict[int, Array
     }
     for op in graph.operators:
         if op.op is Op.CALL_ONCE:
-            make_plan(op.bodies[0], context).run()
+            try:
+                plan = make_plan(op.bodies[0], context)
+            except Untranslatable as error:
+                raise ExportError(
+                    f"{op.label} sets the first values of the state, which the export computes. "
+                    f"{error}\nGive it a resolver that has kernels of them."
+                ) from error
+            plan.run()
     values = {index: variable.value for index, variable in variables.items()}
     return {index: value for index, value in values.items() if value is not None}
 
@@ -53,19 +72,19 @@ def lower_with_state(
     target: Target,
     name: str,
     *,
-    stateful: bool,
+    shared: SharedState | None,
 ) -> Lowered:
     """The whole of `graph` as one ONNX model, its variables made explicit.
 
     Args:
-        stateful: False: each run starts from the first values, and the variables are no inputs
-            and outputs.
+        shared: what other signatures do with the variables; None: each run starts from the first
+            values, and the variables are no inputs and outputs.
 
     Raises:
-        ExportError: not `stateful`, and a variable without a first value is read.
+        ExportError: not `shared`, and a variable without a first value is read.
     """
-    operators = _left(graph)
-    read, written = _used(graph, operators)
+    operators, stateful = _left(graph), shared is not None
+    read, written = _used(graph, operators, {} if shared is None else shared.names)
     state = {tensor.index for tensor in (*read, *written)} if stateful else ()
     given = [graph.tensors[index] for index in graph.inputs if index not in state]
     results = [graph.tensors[index] for index in graph.outputs if index not in state]
@@ -79,16 +98,32 @@ def lower_with_state(
     )
     onnx = lowered.model.graph
     inputs, outputs = onnx.inputs[len(given) :], onnx.outputs[len(results) :]
+    before: dict[int, str] = {}
+    after = {tensor.index: value.name for tensor, value in zip(written, outputs, strict=False)}
     for value, tensor in zip(inputs, read, strict=True):
-        if isinstance(graph.variables[tensor.index][0], int):
+        key = graph.variables[tensor.index]
+        if isinstance(key[0], int):
             start_in_rows(onnx, value, tensor, given)
-        _give_first_value(onnx, value, tensor, first.get(tensor.index), stateful)
-    if stateful and (read or written):
-        before = {tensor.index: value.name for tensor, value in zip(read, inputs, strict=True)}
-        after = {tensor.index: value.name for tensor, value in zip(written, outputs, strict=True)}
+        has_value = _give_first_value(onnx, value, tensor, first.get(tensor.index))
+        if not (stateful or has_value):
+            raise ExportError(f"variable {tensor.name!r} is read and has no first value")
+        is_set = shared is not None and (tensor.index in after or shared.is_set(key))
+        if has_value and not is_set:
+            onnx.inputs.remove(value)
+            continue
+        before[tensor.index] = value.name
+        if tensor.index not in after and value.shape and value.shape[0] == 1:
+            _open_rows(value, given)
+    if before or after:
         pairs = [[before.get(index), after.get(index)] for index in {**before, **after}]
         lowered.model.metadata_props[PAIRS] = json.dumps(pairs)
     return lowered
+
+
+def _open_rows(value: ir.Value, given: Sequence[TensorView]) -> None:
+    """Let a variable that other signatures set have a row for each sample of an open batch."""
+    if not all(is_known(*tensor.shape) for tensor in given):
+        value.shape = (f"{value.name}_rows", *(value.shape or ())[1:])
 
 
 def _left(graph: Specialized) -> list[OperatorView[Any]]:
@@ -105,17 +140,22 @@ def _left(graph: Specialized) -> list[OperatorView[Any]]:
 
 
 def _used(
-    graph: Specialized, operators: Sequence[OperatorView[Any]]
+    graph: Specialized, operators: Sequence[OperatorView[Any]], names: Mapping[VariableKey, str]
 ) -> tuple[list[TensorView], list[TensorView]]:
     """The variables that are read before they are set, and those that are set."""
     read: dict[int, TensorView] = {}
     written: dict[int, TensorView] = {}
+
+    def named(tensor: TensorView) -> TensorView:
+        own = tensor.name or f"state_{tensor.index}"
+        return replace(tensor, name=names.get(graph.variables[tensor.index], own))
+
     for op in operators:
         for tensor in op.present_inputs():
             known = tensor.index in read or tensor.index in written
             if tensor.index in graph.variables and not known and not only_sets(op, tensor):
-                read[tensor.index] = _named(tensor)
-        written.update((tensor.index, _resized(_named(tensor))) for tensor in op.variables())
+                read[tensor.index] = named(tensor)
+        written.update((tensor.index, _resized(named(tensor))) for tensor in op.variables())
     return list(read.values()), list(written.values())
 
 
@@ -123,10 +163,6 @@ def _resized(tensor: TensorView) -> TensorView:
     """`tensor` after the run: a size that is unknown may be another one then."""
     sizes = (size if is_known(size) else unknown_size() for size in tensor.shape)
     return replace(tensor, shape=tuple(sizes))
-
-
-def _named(tensor: TensorView) -> TensorView:
-    return tensor if tensor.name else replace(tensor, name=f"state_{tensor.index}")
 
 
 def start_in_rows(
@@ -185,15 +221,13 @@ def _rows_of(
 
 
 def _give_first_value(
-    graph: ir.Graph, value: ir.Value, tensor: TensorView, first: Array | None, stateful: bool
-) -> None:
+    graph: ir.Graph, value: ir.Value, tensor: TensorView, first: Array | None
+) -> bool:
+    """Whether it has one."""
     if first is None and any(is_known(size) and size == 0 for size in tensor.shape):
         sizes = (size if is_known(size) else 0 for size in tensor.shape)
         first = np.zeros(tuple(sizes), tensor.dtype)
     if first is not None:
         value.const_value = ir.Tensor(np.asarray(first, order="C"))
         graph.initializers[value.name] = value
-    elif not stateful:
-        raise ExportError(f"variable {tensor.name!r} is read and has no first value")
-    if not stateful:
-        graph.inputs.remove(value)
+    return first is not None

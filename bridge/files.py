@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from tflite_ort import guard
+
 Target = str | os.PathLike[str]
 
 _LONGEST_NAME = 200
@@ -26,32 +28,42 @@ _UNNAMED = getattr(os, "O_TMPFILE", None)
 _FLAGS = os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-def write_bytes(path: Target, content: bytes | memoryview) -> None:
+def write_bytes(path: Target, content: bytes | memoryview, *, again: bool = False) -> None:
     """Write a file whole or not at all.
+
+    Args:
+        again: a command may write it several times.
 
     Raises:
         OSError: it cannot be written; a file that was there before is as it was.
     """
-    with writing(path) as (stream,):
+    with writing(path, again=again) as (stream,):
         stream.write(content)
 
 
-def write_text(path: Target, text: str) -> None:
+def write_text(path: Target, text: str, *, again: bool = False) -> None:
     """As `write_bytes`, in UTF-8."""
-    write_bytes(path, text.encode())
+    write_bytes(path, text.encode(), again=again)
 
 
 @contextmanager
-def writing(*paths: Target) -> Iterator[list[IO[bytes]]]:
+def writing(*paths: Target, again: bool = False) -> Iterator[list[IO[bytes]]]:
     """Streams to write files with. When the block ends all of them are put on the disk, and then
     take the names `paths`, the first one last.
 
-    A file keeps the permissions that it had, and a symbolic link goes on pointing at it. Pipes and
-    devices are written to directly, since they cannot be replaced.
+    A file keeps the permissions that it had, and a symbolic link goes on pointing at it; a command
+    does not write through one. Pipes and devices are written to directly, since they cannot be
+    replaced.
+
+    Args:
+        again: a command may write them several times.
 
     Raises:
-        OSError: they cannot be written; files that were there before are as they were.
+        OSError: they cannot be written, or `guard` refuses it; files that were there before are as
+            they were.
     """
+    for path in paths:
+        guard.check_written(path, again=again)
     with ExitStack() as stack:
         drafts = [stack.enter_context(_Draft(os.fspath(path))) for path in paths]
         yield [draft.stream for draft in drafts]
@@ -59,6 +71,35 @@ def writing(*paths: Target) -> Iterator[list[IO[bytes]]]:
             draft.finish()
         for draft in reversed(drafts):
             draft.publish()
+
+
+def move(path: Path, target: Path) -> Path:
+    """Give a file another name; what had it is gone.
+
+    Raises:
+        OSError: it cannot be moved, or `guard` refuses it.
+    """
+    guard.check_written(target)
+    return path.replace(target)
+
+
+def made_folder(folder: Target, *below: str) -> Path:
+    """A folder, made where it is missing, with those on the way.
+
+    Args:
+        below: folders in it, which a result has whatever `folder` is; none of them is a link.
+
+    Raises:
+        OSError: it cannot be made, or a link is in its place.
+    """
+    path = Path(folder)
+    guard.check_folder(path)
+    path.mkdir(parents=True, exist_ok=True)
+    for name in below:
+        path /= name
+        guard.check_no_link(path)
+        path.mkdir(exist_ok=True)
+    return path
 
 
 def portable_names(names: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy.typing as npt
@@ -19,9 +19,10 @@ from tflite_ort.opening import (
     check_hybrid,
     check_resolver,
     check_threads,
-    model_source,
 )
 from tflite_ort.optional import late
+from tflite_ort.overlaps import overlap
+from tflite_ort.own_methods import OwnMethods
 from tflite_ort.providers.delegates import (
     AUTO,
     Delegate,
@@ -29,15 +30,12 @@ from tflite_ort.providers.delegates import (
     ProviderChoices,
     chosen_delegates,
 )
+from tflite_ort.providers.traits import FULL_PRECISION
 from tflite_ort.schema import StateError, TensorError
-from tflite_ort.tool_methods import ToolMethods
 
 if TYPE_CHECKING:
     from tflite_ort import device_choice, signature_model, signatures
-    from tflite_ort import metadata as model_metadata
     from tflite_ort.opened_model import OpenedModel
-    from tflite_ort.plan import profiling
-    from tflite_ort.plan.placements import LoadTimes, Placement
     from tflite_ort.schema import Budgets, Model
     from tflite_ort.signature import Signature
     from tflite_ort.signatures import SignatureRunner
@@ -45,15 +43,13 @@ if TYPE_CHECKING:
     from tflite_ort.versioning.resolver import OpResolver
 else:
     device_choice = late("tflite_ort.device_choice")
-    model_metadata = late("tflite_ort.metadata")
-    profiling = late("tflite_ort.plan.profiling")
     signature_model = late("tflite_ort.signature_model")
     signatures = late("tflite_ort.signatures")
 
 Array = npt.NDArray[Any]
 
 
-class Interpreter(ToolMethods, Closing):
+class Interpreter(OwnMethods, Closing):
     """Runs a TFLite model on ONNX Runtime, with the methods of ``tf.lite.Interpreter``.
 
     Args:
@@ -71,6 +67,8 @@ class Interpreter(ToolMethods, Closing):
             numpy; an empty list runs all of them there. A `Delegate` may stand in the list too.
             ``"auto"`` is the device on which this model runs fastest, found by trying, see
             docs/delegates.md.
+        precision: how providers compute floats: ``"full"`` is float32; ``"bf16"`` and ``"fp16"``
+            are faster on some and less exact. Options of a provider that say another come first.
         hybrid: how float activations are multiplied by integer weights. ``"float"`` dequantises
             the weights, which is more accurate than TFLite. ``"dynamic"`` rounds the activations
             to 8 bits at each invoke, as TFLite's reference kernels do; ``"xnnpack"`` rounds as
@@ -102,13 +100,14 @@ class Interpreter(ToolMethods, Closing):
         ModelError: the file is not a valid TFLite model, or cannot be opened.
         BudgetExceeded: it asks for more than a limit of `budgets`, here or in later calls.
         VersionError: operators or versions that TFLite does not have; lists all of them.
-        DelegateError: the installed onnxruntime has no such provider.
+        DelegateError: the installed onnxruntime has no such provider, or it has not this precision.
         Unbatchable: an operator cannot run over a batch of samples.
         ValueError: neither or both of `model_path` and `model_content` are given; `cache` or `tune`
             is an empty text.
 
     Several interpreters may run at a time, each in its own thread; use one interpreter in one
-    thread at a time. Pickling and `copy` open the model anew, without tensor values.
+    thread at a time: a call while another runs raises a StateError. Pickling and `copy` open the
+    model anew, without tensor values.
 
     Examples:
         >>> from tflite_ort.command.demo import digits_model
@@ -146,6 +145,7 @@ class Interpreter(ToolMethods, Closing):
         model: str | None = None,
         cache: CacheChoice | None = None,
         tune: TuneChoice = False,
+        precision: str = FULL_PRECISION,
     ) -> None:
         # As given, for `copy` and for pickling.
         self._arguments = dict(locals())
@@ -157,13 +157,15 @@ class Interpreter(ToolMethods, Closing):
         choice = None
         if providers == AUTO:
             choice = device_choice.device_choice(self._arguments)
-            providers = choice.delegates()
+            providers, precision = choice.delegates(precision), FULL_PRECISION
         self._delegates = chosen_delegates(
-            experimental_op_resolver_type, experimental_delegates or (), providers
+            experimental_op_resolver_type, experimental_delegates or (), providers, precision
         )
         why = "" if choice is None else choice.why
         self._loaded = LoadedModel(self._arguments, self._delegates, why)
         self._shared = self._loaded.share()
+        self._calls = calls = self._shared.state.calls
+        self._running, self._copying = calls.running, calls.copying  # asked in each call
         self._compress_zero_points = experimental_compress_quantization_zero_points
         self._subgraphs: dict[int, CheckedSubgraph] = {}
         self._views = LiveViews()
@@ -182,19 +184,26 @@ class Interpreter(ToolMethods, Closing):
             StateError: an array of `tensor` is still held.
         """
         self._ensure_safe()
-        self._subgraph(0).allocate()
+        self._subgraph(0).ready()
 
     def invoke(self) -> None:
         """Run the model once.
 
         Raises:
             StateError: `allocate_tensors` was not called, or not since an input was resized, or
-                an array of `tensor` is still held.
+                an array of `tensor` is still held, or another call has not ended.
             DelegateError, KernelError: an operator failed.
         """
-        if self._views.alive:
-            self._ensure_safe()
-        (self._subgraphs.get(0) or self._subgraph(0)).invoke()
+        running = self._running
+        try:
+            running.append(None)
+            if len(running) > 1 or self._copying:
+                raise overlap()
+            if self._views.alive:
+                self._ensure_safe()
+            (self._subgraphs.get(0) or self._subgraph(0)).invoke()
+        finally:
+            running.pop()
 
     def resize_tensor_input(
         self, input_index: SupportsIndex, tensor_size: npt.ArrayLike, strict: bool = False
@@ -209,7 +218,7 @@ class Interpreter(ToolMethods, Closing):
             StateError: an array of `tensor` is still held.
         """
         self._ensure_safe()
-        self._subgraph(0).resize(input_index, tensor_size, strict)
+        self._calls.alone(self._subgraph(0).resize, input_index, tensor_size, strict)
 
     def reset_all_variables(self) -> None:
         """Set the state of recurrent operators to its first value, and the inputs that signatures
@@ -222,8 +231,7 @@ class Interpreter(ToolMethods, Closing):
         for index, tensor in enumerate(subgraph.declared.tensors):
             if tensor.is_variable and subgraph.executor.array(index) is None:
                 raise StateError(f"Variable tensor {index} is unallocated: call allocate_tensors()")
-        subgraph.executor.reset_variables()
-        self._shared.state.kept.reset()
+        self._calls.alone(subgraph.executor.reset_variables)
 
     def copy(self) -> Self:
         """Another interpreter of the same model, opened with the same arguments."""
@@ -231,6 +239,9 @@ class Interpreter(ToolMethods, Closing):
 
     def close(self) -> None:
         """Release sessions and memory; every later call except `copy` raises a StateError."""
+        self._calls.alone(self._close)
+
+    def _close(self) -> None:
         self._closed = True
         self._subgraphs.clear()
         self._loaded.close()
@@ -270,17 +281,36 @@ class Interpreter(ToolMethods, Closing):
         Raises:
             TensorError: `allocate_tensors` was not called, there is no such tensor, or dtype or
                 shape are not the tensor's.
+            StateError: an invoke has not ended.
         """
-        self._subgraph(0).set(tensor_index, value)
+        copying = self._copying
+        try:
+            copying.append(None)
+            if self._running:
+                raise overlap()
+            self._subgraph(0).set(tensor_index, value)
+        finally:
+            copying.pop()
 
     def get_tensor(self, tensor_index: SupportsIndex, subgraph_index: int = 0) -> Any:
-        """A copy of an input, output or constant; a numpy scalar if it has no dimensions.
+        """A copy of a tensor; a numpy scalar if it has no dimensions.
+
+        The first time that an intermediate result is read, it is computed once more, and from the
+        next invoke on it is kept as an output is; see docs/interpreter.md.
 
         Raises:
-            TensorError: `allocate_tensors` was not called, the tensor is not kept (an
-                intermediate result) or does not exist.
+            TensorError: `allocate_tensors` was not called, or there is no such tensor, or no value
+                of it: before an invoke, or after the inputs or the state it depends on were set.
+            StateError: an invoke has not ended.
         """
-        return self._subgraph(subgraph_index).get(tensor_index)
+        copying = self._copying
+        try:
+            copying.append(None)
+            if self._running:
+                raise overlap()
+            return self._subgraph(subgraph_index).get(tensor_index)
+        finally:
+            copying.pop()
 
     def tensor(self, tensor_index: SupportsIndex) -> Callable[[], Any]:
         """A function that returns an array over the tensor's own memory, to read and write.
@@ -290,7 +320,9 @@ class Interpreter(ToolMethods, Closing):
         """
 
         def view() -> Any:
-            array = self._subgraph(0).buffer(tensor_index)
+            if self._running:
+                raise overlap()
+            array = self._subgraph(0).view(tensor_index)
             return self._views.of(array) if array.ndim else array[()]
 
         return view
@@ -341,62 +373,6 @@ class Interpreter(ToolMethods, Closing):
         subgraph = partial(self._subgraph, signature.subgraph)
         return signatures.SignatureRunner(signature, subgraph, keep, self._loaded.seconds)
 
-    # What is ours ------------------------------------------------------------------------------
-
-    def delegation(self, signature: str | None = None) -> tuple[Placement, ...]:
-        """Where each operator runs, and why other delegates refused it.
-
-        Args:
-            signature: the key of a signature, which is made ready if it was not called yet; None
-                for the primary subgraph.
-
-        Raises:
-            StateError: `allocate_tensors` was not called.
-            TensorError: there is no such signature.
-        """
-        if signature is not None:
-            return self.get_signature_runner(signature).delegation()
-        return self._subgraph(0).placements()
-
-    @cached_property
-    def metadata(self) -> model_metadata.Metadata:
-        """The model's metadata: descriptions, normalisation, labels and other files.
-
-        Raises:
-            MalformedModel: its metadata is damaged.
-        """
-        given = self._arguments
-        source = given.get("model_path") or given.get("model_content")
-        assert source is not None
-        inner = model_source(source, given.get("model"), given.get("budgets"))
-        return model_metadata.model_metadata(self._model, inner)
-
-    def profile(
-        self, runs: int = 50, signature: str | None = None
-    ) -> Sequence[profiling.OperatorTime]:
-        """The time of each operator over `runs` invokes on the present inputs, the longest first.
-        ONNX Runtime's profiling takes some time itself.
-
-        Args:
-            signature: as of `delegation`.
-
-        Raises:
-            StateError: `allocate_tensors` was not called.
-            TensorError: there is no such signature.
-            DelegateError, KernelError: an operator failed.
-        """
-        if signature is not None:
-            return self.get_signature_runner(signature).profile(runs)
-        self.delegation()
-        return self._subgraph(0).executor.profiled(runs)
-
-    @property
-    def load_times(self) -> LoadTimes:
-        """Seconds that reading, translating and making sessions took at the last allocation. For
-        those of a signature see `SignatureRunner.load_times`."""
-        self.delegation()
-        return self._subgraph(0).executor.load_times(self._loaded.seconds)
-
     # Checks ------------------------------------------------------------------------------------
 
     def _safe_to_run(self) -> bool:
@@ -437,6 +413,7 @@ class Interpreter(ToolMethods, Closing):
             index,
             self._shared,
             compress_zero_points=self._compress_zero_points,
+            batch=self._arguments.get("batch"),
         )
         return made
 

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tflite_ort.schema import BridgeError
 
 
-def parsed(text: str | bytes, error: type[BridgeError], what: str) -> Any:
+def parsed(
+    text: str | bytes,
+    error: type[BridgeError],
+    what: str,
+    parse_float: Callable[[str], float] | None = None,
+) -> Any:
     """What a text of JSON says.
 
     Args:
         error: raised where it is none, or is nested too deep, with the name of `what` it is.
+        parse_float: makes numbers that are no integers; None makes those beyond floats infinite.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=parse_float)
     except (ValueError, RecursionError) as reason:
         raise error(f"{what} is no JSON: {reason}") from reason
 

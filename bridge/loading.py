@@ -80,6 +80,7 @@ class LoadedModel:
             *(arguments["model_path"], arguments["model_content"]),
             *(arguments["budgets"], arguments["model"]),
         )
+        self._size = file.content.nbytes
         cache = self._cache(file)
         face = None if cache is None else cache.face()
         # Nothing that is kept here leads back here, so what is dropped is freed at once.
@@ -96,6 +97,7 @@ class LoadedModel:
         return Shared(
             *(providers, threads, partial(_kernels, self._resolver), self._state),
             *(self._arguments["budgets"], self.context, self._stored, self._choice),
+            size=self._size,
         )
 
     def context(self) -> PlanContext:

@@ -13,19 +13,22 @@ from tflite_ort.schema import (
     Model,
     Op,
     OperatorCode,
+    SubGraph,
     UnknownOperator,
     UnresolvedOperator,
     UnsupportedVersion,
     VersionError,
 )
-from tflite_ort.schema.file.flow import INLINED
-from tflite_ort.schema.values.operators import Key
+from tflite_ort.schema.file.flow import INLINED, reached_subgraphs
+from tflite_ort.schema.values.operators import FLEX, Key, is_flex
 from tflite_ort.versioning.known import KNOWN, is_known, known_versions, span
 from tflite_ort.versioning.resolver import OpResolver, operator_key
 
 if TYPE_CHECKING:
+    from tflite_ort.schema.file import flex_table
     from tflite_ort.versioning import runtime
 else:
+    flex_table = late("tflite_ort.schema.file.flex_table")
     runtime = late("tflite_ort.versioning.runtime")
 
 _ADVICE = (
@@ -36,6 +39,10 @@ _REGISTER = (
     "Register it: resolver = BuiltinOpResolver(); resolver.add_custom({!r}, Registration(...)); "
     "Interpreter(..., resolver=resolver); see docs/custom_operators.md. "
     'export_onnx(..., custom_ops="domain") writes it as it is.'
+)
+_WELL_KNOWN = (
+    "Change one line: Interpreter(..., resolver=tflite_ort.WellKnownOpResolver()), "
+    "and the same in export_onnx."
 )
 # What compilers for one device put into the place of all that the device runs, and the device.
 _COMPILED = {
@@ -90,18 +97,34 @@ class MissingOperator:
             return f"below the first version; {self._has()}"
         return f"what it brings and its first runtime are not known here; {self._has()}"
 
+    @property
+    def well_known(self) -> bool:
+        """Whether it is missing only because the resolver that has it was not named."""
+        return not self.here and self.version in custom_kernel.versions(self.name)
+
     def _custom(self) -> str:
         if self.here:
             return f"registered are {span(self.here)}"
-        if self.version in custom_kernel.versions(self.name):
+        if self.well_known:
             return "not registered; WellKnownOpResolver has it"
         if self.name in _COMPILED:
             return f"machine code for {_COMPILED[self.name]}, which nothing else runs"
-        if self.name.startswith("Flex"):
-            return "a TensorFlow operator, not registered"
+        if is_flex(self.name):
+            return self._flex()
         if self.similar:
             return f"not registered; {self.similar!r} is, and names are case-sensitive"
         return "not registered"
+
+    def _flex(self) -> str:
+        """Why one of TensorFlow's operators is not here."""
+        name = self.name.removeprefix(FLEX)
+        if name not in flex_table.names():
+            return f"TensorFlow's {name} is none of the operators that TFLite's Flex delegate runs"
+        if self.version != 1:
+            return f"TensorFlow's {name}, of which a model has version 1"
+        if not flex_table.family_of(name):
+            return f"TensorFlow's {name} needs a session of TensorFlow 1, which no runtime gives it"
+        return f"TensorFlow's {name}, which is not here yet; docs/flex.md lists those that are"
 
     def _has(self) -> str:
         known = known_versions(self.op)
@@ -115,8 +138,14 @@ class MissingOperator:
         return "this library has no translator or kernel yet"
 
 
-def missing_operators(model: Model, resolver: OpResolver) -> list[MissingOperator]:
-    """The operator codes of `model` that `resolver` has nothing for, used or not."""
+def missing_operators(
+    model: Model, resolver: OpResolver, subgraph: int | None = None
+) -> list[MissingOperator]:
+    """The operator codes of `model` that `resolver` has nothing for, used or not.
+
+    Args:
+        subgraph: leave out what others use, and neither it nor what it calls.
+    """
     missing = [
         (index, code, key)
         for index, code in enumerate(model.operator_codes)
@@ -124,8 +153,30 @@ def missing_operators(model: Model, resolver: OpResolver) -> list[MissingOperato
     ]
     if not missing:
         return []
-    uses = Counter(op.opcode_index for graph in model.subgraphs for op in graph.operators)
-    return [_missing(code, key, uses[index], resolver) for index, code, key in missing]
+    everywhere = uses = _uses(model.subgraphs)
+    if subgraph is not None:
+        uses = _uses([model.subgraphs[index] for index in reached_subgraphs(model, subgraph)])
+    return [
+        _missing(code, key, uses[index], resolver)
+        for index, code, key in missing
+        if uses[index] or not everywhere[index]
+    ]
+
+
+def _uses(subgraphs: Sequence[SubGraph]) -> Counter[int]:
+    return Counter(op.opcode_index for graph in subgraphs for op in graph.operators)
+
+
+def lacking_signatures(model: Model, resolver: OpResolver) -> dict[str, list[MissingOperator]]:
+    """By key of a signature, the operators that it needs and `resolver` has nothing for; without
+    the signatures that need none."""
+    found = {
+        each.signature_key: missing_operators(model, resolver, each.subgraph_index)
+        for each in model.signature_defs
+    }
+    return {
+        key: used for key, rows in found.items() if (used := [row for row in rows if row.count])
+    }
 
 
 def _is_inlined(code: OperatorCode, key: Key) -> bool:
@@ -145,26 +196,28 @@ def _similar(name: str, resolver: OpResolver) -> str:
 
 
 def check_versions(model: Model, resolver: OpResolver) -> None:
-    """Raise one error that lists every operator that neither TFLite nor `resolver` has.
+    """Raise one error that lists every operator that neither TFLite nor `resolver` has, of the
+    primary subgraph and what it calls.
 
-    As in TFLite, an entry of the model's operator codes counts even if no operator uses it.
+    As in TFLite, an entry of the model's operator codes counts even if no operator uses it. Those
+    that other subgraphs use count when such a subgraph is allocated.
 
     Raises:
         UnsupportedVersion: of known operators, some in a version that is not known.
         UnknownOperator: some of the operators are not known in any version.
     """
-    _refuse([item for item in missing_operators(model, resolver) if not item.loads])
+    _refuse([item for item in missing_operators(model, resolver, 0) if not item.loads])
 
 
-def check_operators(model: Model, resolver: OpResolver) -> None:
-    """Raise one error that lists every operator for which `resolver` has nothing; as in TFLite, a
-    custom one counts only if it is used.
+def check_operators(model: Model, resolver: OpResolver, subgraph: int = 0) -> None:
+    """Raise one error that lists every operator of a subgraph, and of what it calls, for which
+    `resolver` has nothing; as in TFLite, a custom one counts only if it is used.
 
     Raises:
         UnresolvedOperator: TFLite would load the model, and nothing here runs it.
         UnsupportedVersion, UnknownOperator: as `check_versions`.
     """
-    missing = missing_operators(model, resolver)
+    missing = missing_operators(model, resolver, subgraph)
     _refuse([item for item in missing if item.count or item.op is not Op.CUSTOM])
 
 
@@ -179,8 +232,10 @@ def _refuse(missing: Sequence[MissingOperator]) -> None:
     if len(missing) == 1 and missing[0].op is Op.CUSTOM:
         name = missing[0].name
         advice = _BEFORE if name in _COMPILED else _REGISTER.format(name)
+        advice = _WELL_KNOWN if missing[0].well_known else advice
         raise kind(f"Encountered unresolved custom op: {name}.\n{missing[0]}.\n{advice}")
     if len(missing) == 1:
         raise kind(f"Didn't find op for {missing[0]}.\n{_ADVICE}")
     lines = "\n".join(f"  {item}" for item in missing)
-    raise kind(f"Didn't find op for {len(missing)} of the model's operators:\n{lines}\n{_ADVICE}")
+    advice = _WELL_KNOWN if all(item.well_known for item in missing) else _ADVICE
+    raise kind(f"Didn't find op for {len(missing)} of the model's operators:\n{lines}\n{advice}")

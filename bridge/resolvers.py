@@ -7,15 +7,18 @@ from functools import cache
 from tflite_ort.fallback_kernels import Kernel, custom_kernel, kernel
 from tflite_ort.opmap import Translator, custom_translator, translator
 from tflite_ort.optional import referenced
+from tflite_ort.schema.values.operators import ANY_FLEX
 from tflite_ort.versioning.registry import Registry
 from tflite_ort.versioning.resolver import MutableOpResolver, OpResolver
 
-# The custom operators that TFLite runs unasked: its resolver has them, or XNNPACK takes them.
+# The custom operators that TFLite runs unasked: its resolver has them, XNNPACK takes them, or
+# TensorFlow's delegate does.
 _UNASKED = frozenset(
     {
         *("AudioSpectrogram", "Mfcc", "NumericVerify", "TFLite_Detection_PostProcess"),
         *("Convolution2DTransposeBias", "MaxPoolingWithArgmax2D", "MaxUnpooling2D"),
         "aeq.hadamard_rotation",
+        ANY_FLEX,
     }
 )
 

@@ -17,11 +17,11 @@ from tflite_ort.export import export_onnx
 from tflite_ort.files import writing
 from tflite_ort.schema import Model
 from tflite_ort.signature_model import signature_of
+from tflite_ort.signature_state import NEXT
 
 # The name of the weights among those of signatures.
 WEIGHTS = "(weights)"
 # Behind the name of an output that is an input's next value.
-NEXT = "_next"
 _ALIGNMENT = 4096
 _PLACE, _OFFSET, _LENGTH = "location", "offset", "length"
 
@@ -50,11 +50,11 @@ def export_sharing_weights(
     models = {}
     with TemporaryDirectory(dir=folder) as aside, writing(*paths) as (weights, *graphs):
         shared = _SharedWeights(weights, files[WEIGHTS])
-        for key, graph in zip(keys, graphs, strict=True):
-            path = Path(aside) / "model.onnx"
+        for number, (key, graph) in enumerate(zip(keys, graphs, strict=True)):
+            path = Path(aside) / f"{number}.onnx"
             exported = export_onnx(model, path, signature=key, external_data=True, **options)
             _name_outputs(exported, _output_names(model, key))
-            shared.take(exported, path.with_name("model.onnx.data"))
+            shared.take(exported, path.with_name(f"{path.name}.data"))
             graph.write(exported.SerializeToString())
             models[key] = exported
     return models
@@ -123,6 +123,7 @@ class _SharedWeights:
                 facts = {_PLACE: self._name, _OFFSET: str(place), _LENGTH: str(size)}
                 for key, value in facts.items():
                     tensor.external_data.add(key=key, value=value)
+        data.unlink()
 
     def _place(self, content: memoryview) -> int:
         """Where these bytes are."""

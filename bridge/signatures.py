@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.checked_subgraph import CheckedSubgraph
-from tflite_ort.schema import TensorError
+from tflite_ort.overlaps import overlap
+from tflite_ort.schema import BridgeError, TensorError
 from tflite_ort.signature import Signature
 
 if TYPE_CHECKING:
@@ -55,13 +56,26 @@ class SignatureRunner:
 
         Raises:
             TensorError: the names, a dtype or a shape are not those of the signature.
-            StateError: another signature keeps an input of the same name with another shape.
+            StateError: another signature keeps an input of the same name with another shape, or
+                another call of the interpreter has not ended.
             BridgeError: as `Interpreter.allocate_tensors` and `Interpreter.invoke`.
         """
         subgraph, last = self._subgraph(), self._last
-        repeated = None if last is None else last.repeated(subgraph, inputs)
-        if repeated is not None:
-            return repeated
+        calls = subgraph.calls
+        running = calls.running
+        try:
+            running.append(None)
+            if len(running) > 1 or calls.copying:
+                raise overlap()
+            repeated = None if last is None else last.repeated(subgraph, inputs)
+            return self._first(subgraph, inputs) if repeated is None else repeated
+        finally:
+            running.pop()
+
+    def _first(
+        self, subgraph: CheckedSubgraph, inputs: Mapping[str, npt.ArrayLike]
+    ) -> dict[str, Any]:
+        """The results of a call that is not as the last one."""
         if self._kept:  # from then on, as long as the plan is the same
             subgraph.keep(self._kept)
         self._set(subgraph, inputs)
@@ -84,11 +98,18 @@ class SignatureRunner:
             raise TensorError(
                 f"Invalid Input name ({error.args[0]}) for SignatureDef{self._wrong_names(inputs)}"
             ) from None
-        for index, value in values:
-            subgraph.resize(index, np.shape(value))
-        subgraph.allocate()
-        for index, value in values:
-            subgraph.set(index, value)
+        # What is kept belongs to sizes with which the subgraph can be made ready.
+        before = [(i, subgraph.executor.shape(i)) for i, _ in values] if self._kept else []
+        try:
+            for index, value in values:
+                subgraph.resize(index, np.shape(value))
+            subgraph.allocate()
+            for index, value in values:
+                subgraph.set(index, value)
+        except BridgeError:
+            for index, shape in before:
+                subgraph.resize(index, shape)
+            raise
 
     def _wrong_names(self, inputs: Collection[str]) -> str:
         """Which names are missing, and which are no inputs."""
@@ -105,9 +126,12 @@ class SignatureRunner:
         `Interpreter.reset_all_variables` sets them to zero.
         """
         subgraph = self._subgraph()
+        subgraph.calls.alone(self._keep, subgraph)
+        return {name: subgraph.kept[name] for name in self._kept}
+
+    def _keep(self, subgraph: CheckedSubgraph) -> None:
         subgraph.keep(self._kept)
         subgraph.allocate()
-        return {name: subgraph.kept[name] for name in self._kept}
 
     def get_input_details(self) -> dict[str, dict[str, Any]]:
         """The details of each input by name, as `Interpreter.get_input_details`."""
@@ -124,7 +148,8 @@ class SignatureRunner:
 
     def profile(self, runs: int = 50) -> Sequence[OperatorTime]:
         """As `Interpreter.profile`, for the signature's subgraph."""
-        return self._ready().executor.profiled(runs)
+        subgraph = self._ready()
+        return subgraph.calls.alone(subgraph.executor.profiled, runs)
 
     @property
     def load_times(self) -> LoadTimes:
@@ -132,9 +157,7 @@ class SignatureRunner:
         return self._ready().executor.load_times(self._read_seconds)
 
     def _ready(self) -> CheckedSubgraph:
-        subgraph = self._subgraph()
-        subgraph.allocate()
-        return subgraph
+        return self._subgraph().ready()
 
     def _details(self, tensors: dict[str, int]) -> dict[str, dict[str, Any]]:
         subgraph = self._subgraph()

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.kept import KeptTensors
+from tflite_ort.overlaps import Calls
 from tflite_ort.records import record
 from tflite_ort.schema import TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
@@ -275,6 +276,8 @@ class State:
         journal: what the present invoke has changed so far.
         kept: what callers of signatures leave inside.
         begun: the subgraphs that run once and have run in the present invoke.
+        last: the subgraph that has run last; None after a reset.
+        calls: which calls of the interpreter have not ended.
     """
 
     def __init__(self) -> None:
@@ -283,6 +286,8 @@ class State:
         self.journal: Journal = {}
         self.kept = KeptTensors()
         self.begun: set[int] = set()
+        self.last: int | None = None
+        self.calls = Calls()
 
     def initialize(self, subgraph: int) -> None:
         """Note that `subgraph` has run."""
@@ -313,6 +318,7 @@ class State:
     def reset(self, subgraph: int | None = None) -> None:
         """Give variable tensors their first value again: of one subgraph, whose random numbers
         start anew too, or of all. Resources keep theirs, as in TFLite."""
+        self.last = None
         for key, variable in self.variables.items():
             if subgraph == key[0] or (subgraph is None and isinstance(key[1], int)):
                 variable.reset()

@@ -7,12 +7,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.schema import BridgeError
+from tflite_ort.schema import BridgeError, TensorType
+from tflite_ort.schema.file.element_types import type_of
 
 Array = npt.NDArray[Any]
 
-# Types of ml_dtypes whose elements share bytes in a tensor.
-_NARROW = {"int2", "uint2", "int4", "uint4", "float4_e2m1fn"}
+# What any buffer is written and read as, its bytes taken as they are: the types of LiteRT's class.
+_PLAIN = frozenset(
+    {
+        *(TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BFLOAT16),
+        *(TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2),
+        *(TensorType.INT32, TensorType.INT8, TensorType.UINT8, TensorType.BOOL),
+    }
+)
 
 
 class TensorBufferError(BridgeError, RuntimeError):
@@ -57,11 +64,16 @@ class TensorBuffer:
     def write(self, data_array: Array) -> None:
         """Copy an array into the first bytes.
 
+        As in LiteRT, elements of another type are not converted: their bytes are taken as they are.
+        Types that LiteRT does not take, such as int64 and float64, are refused unless the buffer
+        has the type itself.
+
         Raises:
-            ValueError: it is no array, or of a type that no buffer has.
+            ValueError: it is no array, or of a type that is refused.
             RuntimeError: it has more bytes than the buffer.
         """
         data, _ = self._normalize_numpy_array(data_array, zero_copy=False)
+        self._check_taken(data.dtype)
         here = plain_bytes(self.array)
         if data.nbytes > here.size:
             raise TensorBufferError(
@@ -70,13 +82,14 @@ class TensorBuffer:
         here[: data.nbytes] = plain_bytes(data)
 
     def read(self, num_elements: int, output_dtype: npt.DTypeLike) -> Array:
-        """A copy of the first bytes as elements of a type.
+        """A copy of the first bytes as elements of a type, as `write` takes them.
 
         Raises:
-            ValueError: no buffer has that type.
+            ValueError: the type is refused.
             RuntimeError: there are fewer.
         """
         _, dtype = self._normalize_dtype(output_dtype)
+        self._check_taken(dtype)
         here, result = plain_bytes(self.array), np.empty(num_elements, dtype)
         if result.nbytes > here.size:
             raise TensorBufferError(
@@ -93,6 +106,13 @@ class TensorBuffer:
         """Let go of the memory; the buffer cannot be used any more."""
         self._array = None
 
+    def _check_taken(self, dtype: np.dtype[Any]) -> None:
+        own = self.array.dtype
+        if not taken_as(own, dtype):
+            raise ValueError(
+                f"Unsupported dtype: {dtype}; the buffer has {own}: convert with astype('{own}')"
+            )
+
     @classmethod
     def _normalize_dtype(cls, dtype: npt.DTypeLike) -> tuple[str, np.dtype[Any]]:
         """The name of a type, and the type. Tools of LiteRT read it of its own class."""
@@ -100,10 +120,8 @@ class TensorBuffer:
             found: np.dtype[Any] = np.dtype(dtype)
         except TypeError as error:
             raise ValueError(f"Unsupported dtype: {dtype}") from error
-        plain = found.kind in "biufc" and found.isnative
-        extended = found.kind == "V" and not found.name.startswith("void")  # of ml_dtypes
-        if not (plain or extended) or found.name in _NARROW:
-            raise ValueError(f"Unsupported dtype: {found.name}")
+        if found.hasobject or type_of(found) is None:  # another byte order is another type
+            raise ValueError(f"Unsupported dtype: {dtype}")
         return found.name, found
 
     @classmethod
@@ -115,6 +133,12 @@ class TensorBuffer:
         if zero_copy and not data_array.flags.c_contiguous:
             raise ValueError("data_array must be C-contiguous for zero-copy host-memory binding")
         return data_array if zero_copy else np.ascontiguousarray(data_array), name
+
+
+def taken_as(own: np.dtype[Any], other: np.dtype[Any]) -> bool:
+    """Whether memory of elements of one type is taken as elements of another type: of those that
+    LiteRT's class has not, only of its own."""
+    return own == other or type_of(other) in _PLAIN
 
 
 def plain_bytes(array: Array) -> npt.NDArray[np.uint8]:

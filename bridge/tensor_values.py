@@ -41,11 +41,9 @@ def stored(value: npt.ArrayLike, tensor: Tensor, index: int, shape: Shape) -> Ar
     if type(value) is np.ndarray and _fits(value, tensor, shape):
         return value
     try:
-        array = np.asarray(value)
+        array = native(np.asarray(value))
     except ValueError as error:
         raise TensorError(f"Failed to convert value into readable tensor: {error}") from error
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
     _check_type(array.dtype, tensor, index)
     _check_shape(array, tensor, index, shape)
     if tensor.type is TensorType.STRING:
@@ -54,6 +52,11 @@ def stored(value: npt.ArrayLike, tensor: Tensor, index: int, shape: Shape) -> Ar
         _check_range(array, tensor)
         return array.reshape(shape)
     return array.view(NUMPY_DTYPE[tensor.type])
+
+
+def native(array: Array) -> Array:
+    """The same values in the byte order of this machine."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def is_plain(type: TensorType) -> bool:

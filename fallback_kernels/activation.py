@@ -50,7 +50,7 @@ from tflite_ort.schema.arithmetic.fixed_point import (
     saturate,
     saturating_shift_left,
 )
-from tflite_ort.schema.arithmetic.function_table import exact_gelu, exactly, gelu_by_tanh
+from tflite_ort.schema.arithmetic.function_table import exact_elu, exact_gelu, exactly, gelu_by_tanh
 from tflite_ort.schema.values.semantics import rounded_ratio
 
 Array = npt.NDArray[Any]
@@ -176,10 +176,6 @@ def _logistic(x: Float32Array) -> Float32Array:
         return np.float32(1) / (np.float32(1) + exactly(np.exp, -x))
 
 
-def _elu(x: Float32Array) -> Float32Array:
-    return np.where(x < 0, exactly(np.expm1, np.minimum(x, np.float32(0))), x)
-
-
 @kernel(Op.LOGISTIC, versions=(1, 3))
 def logistic(op: View, inputs: Inputs, state: State) -> Outputs:
     """1 / (1 + e**-x); 8-bit codes by table, int16 by its own table of sigmoids."""
@@ -227,8 +223,8 @@ def elu(op: View, inputs: Inputs, state: State) -> Outputs:
     """x where x >= 0, else e**x - 1; int8 by table."""
     (x,) = inputs
     if op["input"].type is TensorType.FLOAT32:
-        return (_elu(x),)
-    return (tabulated(op, x, _elu),)
+        return (exact_elu(x),)
+    return (tabulated(op, x, exact_elu),)
 
 
 @kernel(Op.GELU, versions=(1, 3))

@@ -32,6 +32,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.arithmetic.fixed_point import rescale
 from tflite_ort.schema.shapes.convolution import volume_windows
+from tflite_ort.schema.values.semantics import transposed_size
 
 Array = npt.NDArray[Any]
 
@@ -63,17 +64,22 @@ def depthwise_conv_2d(
 def transpose_conv(op: OperatorView[TransposeConvOptions], inputs: Inputs, state: State) -> Outputs:
     """The gradient of a convolution: the sum of input cells times the filter [N, KH, KW, C]."""
     shape, options = tuple(int(size) for size in inputs[0]), op.options
+    strides = (options.stride_h, options.stride_w)
     sums = _accumulator(op, _wide_unless_32(op))
     x, filter = sums.operands(inputs[2], inputs[1], axes=_IMAGE, asymmetric=True)
     if x.shape[3] != filter.shape[3]:
         raise KernelError(f"filter has {filter.shape[3]} input channels, input has {x.shape[3]}")
-    made = (x.shape[0], *shape[1:]) if op["output_shape"].is_constant else shape
+    made = shape
+    if op["output_shape"].is_given and len(shape) == 4:
+        axes = zip(shape[1:3], x.shape[1:3], filter.shape[1:3], strides, strict=True)
+        sizes = (transposed_size(options.padding, *axis) for axis in axes)
+        made = (x.shape[0], *sizes, shape[3])
     if len(made) != 4 or (made[0], made[3]) != (x.shape[0], filter.shape[0]):
         expected = f"{x.shape[0]}, H, W, {filter.shape[0]}"
         raise KernelError(f"output_shape is {shape}, expected ({expected})")
     _, kh, kw, _ = filter.shape
-    rows = Span.over(made[1], options.padding, kh, options.stride_h)
-    columns = Span.over(made[2], options.padding, kw, options.stride_w)
+    rows = Span.over(made[1], options.padding, kh, strides[0])
+    columns = Span.over(made[2], options.padding, kw, strides[1])
     return (sums.result(_scattered(x, filter, rows, columns, made), _bias(inputs, 3)),)
 
 

@@ -44,6 +44,7 @@ from tflite_ort.schema import (
     OperatorView,
     TensorType,
 )
+from tflite_ort.schema.arithmetic.code_functions import root_codes
 from tflite_ort.schema.arithmetic.fixed_point import (
     inverse_sqrt,
     multiply_by_quantized_multiplier,
@@ -62,7 +63,6 @@ _FLOAT32 = frozenset({TensorType.FLOAT32})
 _BYTES = frozenset({TensorType.UINT8, TensorType.INT8})
 _CODES = _BYTES | {TensorType.INT16}
 _INTEGERS = frozenset({TensorType.INT32, TensorType.INT64})
-_BEYOND_CODES = np.float32(2**30)
 
 
 # Two operands ------------------------------------------------------------------------------------
@@ -313,10 +313,10 @@ def sqrt(op: View, inputs: Inputs, state: State) -> Outputs:
     if op["input"].type is TensorType.FLOAT32:
         with np.errstate(invalid="ignore"):
             return (np.sqrt(x),)
-    real = scale(op, op["input"]) * centred(op, op["input"], x).astype(np.float32)
-    if np.any(real < 0):
+    steps = centred(op, op["input"], x)
+    if np.any(steps < 0):
         raise KernelError("Sqrt is only defined for non-negative values")
-    codes = np.minimum(np.sqrt(real) / scale(op, op.output), _BEYOND_CODES).astype(np.int64)
+    codes = root_codes(steps, scale(op, op["input"]), scale(op, op.output))
     return (clamped_codes(op, codes + zero_point(op, op.output)),)
 
 

@@ -26,7 +26,7 @@ from tflite_ort.schema import (
     TensorType,
     UnpackOptions,
 )
-from tflite_ort.schema.arithmetic.fixed_point import held_ratio, round_half_away, saturate
+from tflite_ort.schema.arithmetic.code_functions import joined_codes
 from tflite_ort.schema.shapes.registry import shown
 from tflite_ort.schema.shapes.reshaping import (
     bitcast_shape,
@@ -98,10 +98,8 @@ def _rescaled(codes: Array, source: Quantization | None, target: Quantization | 
     """uint8 codes of `source` as codes of `target`, in float32 as the reference kernel does it."""
     if source is None or target is None or source.equals(target):
         return codes
-    scale = held_ratio(source.sole_scale * (np.float32(1) / target.sole_scale))
-    bias = np.float32(-source.scalar_zero_point) * scale
-    rounded = round_half_away(codes.astype(np.float32) * scale + bias)
-    return saturate(rounded + target.scalar_zero_point, np.uint8)
+    pairs = ((each.sole_scale, each.scalar_zero_point) for each in (source, target))
+    return joined_codes(codes, *pairs)
 
 
 @kernel(Op.PACK, versions=(1, 5))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,13 @@ import numpy.typing as npt
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.idioms.by_code import by_code, by_tabulated_code, every_code
+from tflite_ort.opmap.idioms.function_codes import Function, write_function
 from tflite_ort.opmap.idioms.leaky_slopes import leaky_slopes
+from tflite_ort.opmap.idioms.rescaled_codes import Codes, requantized, rescaled_codes
+from tflite_ort.opmap.idioms.sloped_codes import rounds_as_reals, write_sloped
 from tflite_ort.opmap.idioms.softmax_codes import softmax_lowerings, softmax_of_int16
 from tflite_ort.opmap.registry import translator
+from tflite_ort.optional import late
 from tflite_ort.schema import (
     ActivationFunctionType,
     GeluOptions,
@@ -31,8 +35,13 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.arithmetic.code_functions import leaky_relu_codes, sigmoid_int16, tanh_int16
-from tflite_ort.schema.arithmetic.fixed_point import saturate
+from tflite_ort.schema.values.semantics import rounded_ratio
 from tflite_ort.schema.values.sizes import is_known
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.arithmetic import function_table
+else:
+    function_table = late("tflite_ort.schema.arithmetic.function_table")
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -71,6 +80,18 @@ def unary(
     g.write(op.output, result, layout=layout)
 
 
+def of_reals_or_codes(
+    op_type: str, function: Function, attributes: dict[str, Any], op: View, g: Graph
+) -> None:
+    """One node on real numbers; of codes in a unit in which they become TFLite's."""
+    if op["input"].is_quantized:
+        write_function(op, g, function, partial(g.op, op_type, **attributes))
+        return
+    layout = g.layout(op["input"], rows=True)
+    result = g.op(op_type, g.read(op["input"], layout=layout), **attributes)
+    g.write(op.output, result, layout=layout)
+
+
 translator(Op.HARD_SWISH, versions=(1, 1))(partial(unary, "HardSwish", _FLOAT32 | _BYTES, {}))
 
 
@@ -78,10 +99,10 @@ translator(Op.HARD_SWISH, versions=(1, 1))(partial(unary, "HardSwish", _FLOAT32 
 def elu(op: View, g: Graph) -> None:
     """Elu. ONNX Runtime takes 1 off a power, so that small numbers lose their last bits: of codes
     that are as small, those that are not cut are the numbers themselves."""
+    check_types(op, _FLOAT32 | {_T.INT8})
     if not _is_fine(op):
-        unary("Elu", _FLOAT32 | {_T.INT8}, {}, op, g)
+        of_reals_or_codes("Elu", function_table.exact_elu, {}, op, g)
         return
-    check_types(op, frozenset({_T.INT8}))
     layout = g.layout(op["input"])
     g.write(op.output, g.read(op["input"], layout=layout), layout=layout)
 
@@ -146,14 +167,24 @@ def relu_between(
     check_types(op, _FLOAT32 | types)
     input, output = op["input"], op.output
     layout, domain = g.layout(input, rows=True), Domain.REAL
-    if (
-        input.type in _BYTES
-        and input.quantization
-        and input.quantization.equals(output.quantization)
-    ):
+    if input.type in _CODES:
+        if input.type is _T.INT16 or not _are_alike(input, output):
+            rescaled_codes(op, g, _requantized(op), activation=activation)
+            return
         domain = Domain.STORED
     x = g.read(input, layout=layout, domain=domain)
     g.write(output, x, layout=layout, domain=domain, activation=activation)
+
+
+def _are_alike(a: TensorView, b: TensorView) -> bool:
+    """Whether the codes of both mean the same numbers."""
+    return a.quantization is not None and a.quantization.equals(b.quantization)
+
+
+def _requantized(op: View) -> Array:
+    """Every code in the unit of the output; TFLite divides the scales in float32 here."""
+    source, target = Codes.of(op["input"]), Codes.of(op.output)
+    return requantized(source, target, float(np.float32(source.scale) / np.float32(target.scale)))
 
 
 for operator, last, activation, types in (
@@ -166,14 +197,16 @@ for operator, last, activation, types in (
 
 @translator(Op.RELU_0_TO_1, versions=(1, 1))
 def relu_0_to_1(op: View, g: Graph) -> None:
-    """Clip to [0, 1]; of codes to 1, and the codes are limited to that of 0: ONNX Runtime leaves
-    out a Clip of reals that are all within 1e-7 of its limits."""
+    """Clip to [0, 1]."""
     check_types(op, _FLOAT32 | _BYTES)
-    layout, coded = g.layout(op["input"]), op.output.is_quantized
-    low, high = None if coded else g.constant(0, np.float32), g.constant(1, np.float32)
+    if op.output.quantization is not None and op.output.is_quantized:
+        most = rounded_ratio(1.0, op.output.quantization.scalar_scale)
+        relu = ActivationFunctionType.RELU
+        rescaled_codes(op, g, _requantized(op), activation=relu, most=most)
+        return
+    layout, (low, high) = g.layout(op["input"]), (g.constant(x, np.float32) for x in (0, 1))
     x = g.op("Clip", g.read(op["input"], layout=layout), low, high)
-    activation = ActivationFunctionType.RELU if coded else ActivationFunctionType.NONE
-    g.write(op.output, x, layout=layout, activation=activation)
+    g.write(op.output, x, layout=layout)
 
 
 @translator(Op.LEAKY_RELU, versions=(1, 2))
@@ -186,14 +219,19 @@ def leaky_relu(op: OperatorView[LeakyReluOptions], g: Graph) -> None:
         unary("LeakyRelu", _FLOAT32, {"alpha": float(alpha)}, op, g)
         return
     scale, unit = given.sole_scale, made.sole_scale
-    if input.type is _T.INT16:
-        centred = every_code(_T.INT16).astype(np.int32) - np.int32(given.scalar_zero_point)
-        codes = leaky_relu_codes(centred, scale, alpha, unit)
-        by_code(op, g, saturate(codes + made.scalar_zero_point, np.int16))
+    slopes = None if input.type is _T.INT16 else leaky_slopes(scale / unit, alpha)
+    if slopes is not None:
+        layout, (unit_of_codes, slope) = g.layout(input), slopes
+        x = g.read_steps(input, float(scale) / unit_of_codes, layout=layout)
+        g.write(output, g.op("LeakyRelu", x, alpha=slope), layout=layout)
         return
-    layout, (unit_of_codes, slope) = g.layout(input), leaky_slopes(scale / unit, alpha)
-    x = g.read_steps(input, float(scale) / unit_of_codes, layout=layout)
-    g.write(output, g.op("LeakyRelu", x, alpha=slope), layout=layout)
+    source, target, slope = Codes.of(input), Codes.of(output), float(alpha)
+    steps = source.steps().astype(np.int32)
+    wanted = target.filed(leaky_relu_codes(steps, scale, alpha, unit))
+    if input.type is _T.INT16:
+        by_code(op, g, wanted)
+        return
+    rescaled_codes(op, g, wanted, slope, sloped=lambda x: g.op("LeakyRelu", x, alpha=slope))
 
 
 # The opset that brought Gelu.
@@ -212,8 +250,11 @@ def gelu(op: OperatorView[GeluOptions], g: Graph) -> None:
         x = g.read(op["input"], layout=layout)
         g.write(op.output, _composed_gelu(g, x, op.options.approximate), layout=layout)
         return
-    approximation = "tanh" if op.options.approximate else "none"
-    unary("Gelu", _HALF | _BYTES, {"approximate": approximation}, op, g)
+    approximate = op.options.approximate
+    function = function_table.gelu_by_tanh if approximate else function_table.exact_gelu
+    check_types(op, _HALF | _BYTES)
+    attributes = {"approximate": "tanh" if approximate else "none"}
+    of_reals_or_codes("Gelu", function, attributes, op, g)
 
 
 def _composed_gelu(g: Graph, x: ir.Value, approximate: bool) -> ir.Value:
@@ -242,6 +283,9 @@ def prelu(op: View, g: Graph) -> None:
     layout = g.layout(input)
     if g.target.block and layout is Layout.FIRST and _is_blocked(input, alpha):
         g.write(op.output, blocked_prelu(op, g), layout=layout)
+        return
+    if input.is_quantized and input.type in _BYTES and not rounds_as_reals(op):
+        write_sloped(op, g, layout)
         return
     x = g.read(input, layout=layout)
     is_plain = g.target.cpu_kernels and input.type is _T.FLOAT32

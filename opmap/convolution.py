@@ -18,12 +18,14 @@ from tflite_ort.opmap.idioms.convolution_operands import (
 from tflite_ort.opmap.idioms.convolution_phases import transposed_lowerings
 from tflite_ort.opmap.idioms.convolution_sizes import (
     computed_sizes,
+    cut,
     misfit,
     past_last_window,
     write_cut,
 )
 from tflite_ort.opmap.idioms.exact_sums import (
     ExactSums,
+    Layer,
     Rounding,
     rounded_twice,
     rounded_wide,
@@ -31,7 +33,7 @@ from tflite_ort.opmap.idioms.exact_sums import (
 from tflite_ort.opmap.idioms.hybrid import hybrid_image, rounds_with_zero_point
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
-from tflite_ort.opmap.idioms.windows import WindowAxis, image_windows
+from tflite_ort.opmap.idioms.windows import image_windows
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Conv2DOptions,
@@ -45,14 +47,18 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.shapes.convolution import volume_windows
-from tflite_ort.schema.values.semantics import explicit_padding
+from tflite_ort.schema.values.semantics import conv_output_size, explicit_padding
 from tflite_ort.schema.values.sizes import differ, is_known, may_differ
 
 ImageConvolution = OperatorView[Conv2DOptions] | OperatorView[DepthwiseConv2DOptions]
 Operands = tuple[ir.Value, ir.Value, int]
 
 # From the layout of a filter to the output channels, those of the input, rows and columns.
-_PERMUTATIONS = {Op.CONV_2D: (0, 3, 1, 2), Op.DEPTHWISE_CONV_2D: (3, 0, 1, 2)}
+_PERMUTATIONS = {
+    Op.CONV_2D: (0, 3, 1, 2),
+    Op.DEPTHWISE_CONV_2D: (3, 0, 1, 2),
+    Op.TRANSPOSE_CONV: (0, 3, 1, 2),
+}
 
 
 def check_convolution(op: OperatorView[Any]) -> None:
@@ -102,7 +108,10 @@ def convolution(op: ImageConvolution, g: Graph, operands: Callable[[], Operands]
     rounding = _rounding(op)
     sums = ExactSums.of(op, g, _PERMUTATIONS[op.op], rounding=rounding)
     if sums is not None:
-        _exact_convolution(op, g, windows, sums, rounding)
+        attributes = convolution_attributes(
+            op, windows, op["input"].shape[3] // sums.weights.shape[1]
+        )
+        _exact_convolution(op, g, sums, rounding, partial(g.op, "Conv", **attributes))
         return
     image, weights, groups = operands()
     bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
@@ -112,30 +121,20 @@ def convolution(op: ImageConvolution, g: Graph, operands: Callable[[], Operands]
 
 
 def _exact_convolution(
-    op: ImageConvolution,
-    g: Graph,
-    windows: tuple[WindowAxis, WindowAxis] | None,
-    sums: ExactSums,
-    rounding: Rounding,
+    op: OperatorView[Any], g: Graph, sums: ExactSums, rounding: Rounding, layer: Layer
 ) -> None:
     """The convolution of 16-bit codes, as TFLite rounds it."""
-    groups = op["input"].shape[3] // sums.weights.shape[1]
-    attributes = convolution_attributes(op, windows, groups)
-    codes = sums.codes(
-        g,
-        g.read_steps(op["input"], layout=Layout.FIRST),
-        lambda image, weights: g.op("Conv", image, weights, **attributes),
-        (-1, 1, 1),
-        rounding,
-    )
+    steps = g.read_steps(op["input"], layout=Layout.FIRST)
+    codes = sums.codes(g, steps, layer, (-1, 1, 1), rounding)
     g.write(op.output, codes, layout=Layout.FIRST, domain=Domain.STORED)
 
 
-def _rounding(op: ImageConvolution) -> Rounding:
+def _rounding(op: OperatorView[Any]) -> Rounding:
     """How TFLite rounds sums of 16-bit activations."""
     options = op.options
-    narrow = isinstance(options, Conv2DOptions) and options.quantized_bias_type == TensorType.INT32
-    return rounded_twice if narrow else rounded_wide
+    if isinstance(options, DepthwiseConv2DOptions):
+        return rounded_wide
+    return rounded_twice if options.quantized_bias_type == TensorType.INT32 else rounded_wide
 
 
 @translator(Op.TRANSPOSE_CONV, versions=(1, 5))
@@ -146,10 +145,14 @@ def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
         raise Untranslatable("output_shape has other channels than the filter makes")
     made = (op["input"].shape[0], op["filter"].shape[0])
     known = is_known(*op.output.shape[1:3], *op["input"].shape[1:3])
-    if not known or may_differ((op.output.shape[0], op.output.shape[3]), made):
+    if may_differ((op.output.shape[0], op.output.shape[3]), made):
         transpose_conv_of_computed_size(op, g)
-        return
-    build_chosen(op, transposed_lowerings(op, g, partial(_transposed, op, g)), g.target.choose)
+    elif known:
+        build_chosen(op, transposed_lowerings(op, g, partial(_transposed, op, g)), g.target.choose)
+    elif op["output_shape"].is_given:
+        _transposed(op, g)
+    else:
+        transpose_conv_of_computed_size(op, g)
 
 
 def _transposed(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
@@ -159,39 +162,73 @@ def _transposed(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
     ONNX Runtime would quantise float weights again, with scales of its own.
     """
     input, filter, options = op["input"], op["filter"], op.options
-    _, kh, kw, _ = filter.shape
-    strides = [options.stride_h, options.stride_w]
-    size, (height, width) = op.output.shape[1:3], input.shape[1:3]
-    top, bottom = explicit_padding(options.padding, size[0], kh, strides[0])
-    left, right = explicit_padding(options.padding, size[1], kw, strides[1])
-    reached = ((height - 1) * strides[0] + kh, (width - 1) * strides[1] + kw)
+    kernel, strides = filter.shape[1:3], (options.stride_h, options.stride_w)
+    listed = op["output_shape"]
+    # What the file says has the padding of any other size.
+    stated = listed.data if listed.is_given else None
+    sizes = op.output.shape[1:3] if stated is None else stated.reshape(-1)[1:3].tolist()
+    windows = list(zip(sizes, kernel, strides, strict=True))
+    pads = [explicit_padding(options.padding, *window) for window in windows]
+    counts = [conv_output_size(options.padding, *window) for window in windows]
+    # Cells past the last window have the bias alone.
+    past = [n - (count - 1) * s - k for count, (n, k, s) in zip(counts, windows, strict=True)]
+    attributes: dict[str, Any] = {
+        "kernel_shape": kernel,
+        "strides": strides,
+        "pads": [before for before, _ in pads] + [after for _, after in pads],
+        "output_padding": [max(0, size) for size in past],
+    }
+    if _transposed_exactly(op, g, lambda whole: whole, attributes):
+        return
     result = g.op(
         "ConvTranspose",
         hybrid_image(op, g, g.read(input, layout=Layout.FIRST)),
         relaid_filter(g, input, filter, (3, 0, 1, 2), axis=1),
         accumulator_bias(g, input, filter, op.get("bias")),
-        kernel_shape=[kh, kw],
-        strides=strides,
-        pads=[top, left, bottom, right],
-        # Cells past the last window have the bias alone.
-        output_padding=[max(0, size[0] - reached[0]), max(0, size[1] - reached[1])],
+        **attributes,
     )
     g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
 
 
+def _transposed_exactly(
+    op: OperatorView[TransposeConvOptions],
+    g: Graph,
+    cut: Callable[[ir.Value], ir.Value],
+    attributes: dict[str, Any],
+) -> bool:
+    """Whether ConvTranspose of 16-bit codes is exact; then it is written, `cut` to its size."""
+    rounding = _rounding(op)
+    sums = ExactSums.of(op, g, _PERMUTATIONS[op.op], rounding=rounding)
+    if sums is None:
+        return False
+
+    def layer(image: ir.Value, weights: ir.Value) -> ir.Value:
+        weights = g.op("Transpose", weights, perm=[1, 0, 2, 3])
+        return cut(g.op("ConvTranspose", image, weights, **attributes))
+
+    _exact_convolution(op, g, sums, rounding, layer)
+    return True
+
+
 def transpose_conv_of_computed_size(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
-    """ConvTranspose without padding, cropped to the computed size, then the bias."""
+    """ConvTranspose without padding, cropped to the computed size, then the bias; the graph fails
+    if another number of windows fits in it than the input has cells."""
     input, filter, options = op["input"], op["filter"], op.options
     kernel, strides = filter.shape[1:3], (options.stride_h, options.stride_w)
+    attributes: dict[str, Any] = {"kernel_shape": kernel, "strides": strides}
+    windows = list(zip(input.shape[1:3], kernel, strides, (1, 1), strict=True))
+    sizes = computed_sizes(op, g, filter.shape[0])
+    sizes = failing(g, sizes, misfit(op, g, sizes, windows))
+    cropped = partial(cut, op, g, sizes=sizes, windows=windows)
+    if _transposed_exactly(op, g, lambda whole: cropped(whole=whole), attributes):
+        return
     whole = g.op(
         "ConvTranspose",
         hybrid_image(op, g, g.read(input, layout=Layout.FIRST)),
         relaid_filter(g, input, filter, (3, 0, 1, 2), axis=1),
-        kernel_shape=kernel,
-        strides=strides,
+        **attributes,
     )
-    windows = list(zip(input.shape[1:3], kernel, strides, (1, 1), strict=True))
-    write_cut(op, g, whole, computed_sizes(op, g, filter.shape[0]), windows)
+    write_cut(op, g, whole, sizes, windows)
 
 
 @translator(Op.CONV_3D, versions=(1, 1))

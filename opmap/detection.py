@@ -1,7 +1,8 @@
 """Boxes picked among overlapping ones: NON_MAX_SUPPRESSION_V4 and V5.
 
 Where numpy kernels are available they run these operators. Of boxes with equal scores TFLite's heap
-picks any, and ONNX Runtime picks the first. And TFLite selects a box without an area repeatedly.
+picks any, and ONNX Runtime picks the first. And TFLite selects a box without an area repeatedly. A
+graph looks whether there are any: then it does the moves of TFLite's heap, which are slow.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
-from tflite_ort.opmap.idioms.suppression import Suppression, picked
+from tflite_ort.opmap.idioms.suppression import (
+    Suppression,
+    has_odd_boxes,
+    picked,
+    picked_by_heap,
+)
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, TensorView, Untranslatable
 
@@ -40,7 +46,8 @@ def non_max_suppression_v5(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _selected(op: OperatorView[Any], g: Graph, sigma: TensorView | None) -> _Selected:
-    """A NonMaxSuppression where it selects as TFLite does, otherwise a Loop."""
+    """A NonMaxSuppression where it selects as TFLite does, otherwise a Loop; with a sigma always
+    one, which takes equal scores in their order."""
     if g.target.fallback:
         raise Untranslatable("equal scores, or boxes without an area, would be taken otherwise")
     most = g.reshape(sizes_of(g, op["max_output_size"]), (1,))
@@ -48,13 +55,27 @@ def _selected(op: OperatorView[Any], g: Graph, sigma: TensorView | None) -> _Sel
     boxes, scores = g.read(op["boxes"]), g.read(op["scores"])
     lowest = g.reshape(g.read(op["score_threshold"]), (1,))
     decay, threshold = _decay(g, sigma), op["iou_threshold"]
-    if decay is not None or not _takes(threshold):
-        by = Suppression(g.reshape(g.read(threshold), (1,)), lowest, decay)
+    by = Suppression(g.reshape(g.read(threshold), (1,)), lowest, decay)
+    if decay is not None:
         return _Selected(most, *picked(g, boxes, scores, most, by))
-    batch = g.op("Unsqueeze", boxes, g.ints([0])), g.op("Unsqueeze", scores, g.ints([0, 1]))
-    found = g.op("NonMaxSuppression", *batch, most, _overlap(g, threshold), lowest)
-    indices = g.op("Gather", found, g.ints(2), axis=1)
-    return _Selected(most, indices, g.op("Gather", scores, indices))
+    below = _overlap(g, threshold) if _takes(threshold) else None
+
+    def suppressed() -> tuple[ir.Value, ir.Value]:
+        if below is None:
+            return picked(g, boxes, scores, most, by)
+        batch = g.op("Unsqueeze", boxes, g.ints([0])), g.op("Unsqueeze", scores, g.ints([0, 1]))
+        found = g.op("NonMaxSuppression", *batch, most, below, lowest)
+        indices = g.op("Gather", found, g.ints(2), axis=1)
+        return indices, g.op("Gather", scores, indices)
+
+    count = 0 if op["scores"].dynamic else op["scores"].shape[0]
+    if not count:
+        return _Selected(most, *suppressed())
+    odd = has_odd_boxes(g, boxes, scores, lowest, count)
+    heaped = g.body([], lambda _: picked_by_heap(g, boxes, scores, most, by, count))
+    plain = g.body([], lambda _: suppressed())
+    made = g.op_multi("If", odd, outputs=2, then_branch=heaped, else_branch=plain)
+    return _Selected(most, *made)
 
 
 def _decay(g: Graph, sigma: TensorView | None) -> ir.Value | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial, reduce
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,21 +19,25 @@ from tflite_ort.opmap.graph.marks import SUM_OF_EQUALS
 from tflite_ort.opmap.graph.rows import row_shape
 from tflite_ort.opmap.idioms.angles import atan2
 from tflite_ort.opmap.idioms.bits import right_shift
-from tflite_ort.opmap.idioms.by_code import by_tabulated_code
+from tflite_ort.opmap.idioms.by_code import by_code, by_tabulated_code, failing_below_0
 from tflite_ort.opmap.idioms.division import floor_modulo, floor_quotient, quotient
 from tflite_ort.opmap.idioms.exact_arithmetic import (
-    difference_of_bytes,
     exact_codes,
+    has_halves,
     product,
+    rounded_bytes,
     takes_exact_codes,
     total,
 )
 from tflite_ort.opmap.idioms.extremes import extreme
+from tflite_ort.opmap.idioms.function_codes import write_function
 from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.idioms.long_runs import read_operand
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.idioms.movement import moved_domain
+from tflite_ort.opmap.idioms.rescaled_codes import Codes, rescaled_codes
 from tflite_ort.opmap.registry import translator
+from tflite_ort.optional import late
 from tflite_ort.records import record
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -44,9 +48,16 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.arithmetic.code_functions import root_codes
+from tflite_ort.schema.arithmetic.fixed_point import rescale
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.semantics import quantized_range
 from tflite_ort.schema.values.sizes import differ, may_differ
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.arithmetic import function_table
+else:
+    function_table = late("tflite_ort.schema.arithmetic.function_table")
 
 View = OperatorView[Any]
 Emit = Callable[[View, Graph, ir.Value, ir.Value], ir.Value]
@@ -103,8 +114,8 @@ class Binary:
         if quantized and self.op in EXACT and takes_exact_codes(op, g):
             exact_codes(op, g)
             return
-        if quantized and self.op is Op.SUB and output.type in _BYTES:
-            difference_of_bytes(op, g)
+        if quantized and output.type in _BYTES and has_halves(op):
+            rounded_bytes(op, g)
             return
         domain = Domain.REAL if quantized else self.domain
         if domain is Domain.STORED:
@@ -264,7 +275,10 @@ def exp(op: View, g: Graph) -> None:
     """Exp."""
     if by_tabulated_code(op, g):
         return
-    x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
+    if op["input"].type is op.output.type is _T.INT8:
+        write_function(op, g, function_table.exact_exp, partial(g.op, "Exp"))
+        return
+    x, layout = _read(op, g, _FLOAT32)
     g.write(op.output, g.op("Exp", x), layout=layout)
 
 
@@ -281,7 +295,16 @@ def log(op: View, g: Graph) -> None:
 
 @translator(Op.SQRT, versions=(1, 2))
 def sqrt(op: View, g: Graph) -> None:
-    """Sqrt; for codes Floor(Sqrt(x) / scale) * scale, since TFLite truncates the code."""
+    """Sqrt; for codes Floor(Sqrt(x) / scale) * scale, since TFLite truncates the code. For 16-bit
+    codes a Gather."""
+    if op["input"].type is op.output.type is _T.INT16:
+        source, target = Codes.of(op["input"]), Codes.of(op.output)
+        if source.zero_point or target.zero_point:
+            raise Untranslatable("INT16 with a zero point")
+        scales = np.float32(source.scale), np.float32(target.scale)
+        wanted = target.filed(root_codes(np.maximum(source.steps(), 0), *scales))
+        by_code(op, g, wanted, partial(failing_below_0, g))
+        return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     root = g.op("Sqrt", x)
     quantization = op.output.quantization
@@ -313,7 +336,10 @@ def abs(op: View, g: Graph) -> None:
     input, output = op["input"], op.output
     plain = input.type is _T.INT32 or (input.type is _T.INT16 and not input.is_quantized)
     if not plain:
-        x, layout = _read(op, g, _FLOAT32 | {_T.INT8, _T.INT16})
+        if input.is_quantized and input.type is output.type and input.type in (_T.INT8, _T.INT16):
+            _abs_of_codes(op, g)
+            return
+        x, layout = _read(op, g, _FLOAT32)
         g.write(output, g.op("Abs", x), layout=layout)
         return
     if input.type is not output.type or output.is_quantized is not input.is_quantized:
@@ -321,6 +347,13 @@ def abs(op: View, g: Graph) -> None:
     layout = g.layout(input)
     result = g.op("Abs", g.read(input, layout=layout, domain=Domain.FILE))
     g.write(output, result, layout=layout, domain=Domain.FILE)
+
+
+def _abs_of_codes(op: View, g: Graph) -> None:
+    source, target = Codes.of(op["input"]), Codes.of(op.output)
+    steps = np.abs(source.steps()).astype(np.int32)
+    wanted = target.filed(rescale(steps, np.float32(source.scale) / np.float32(target.scale)))
+    rescaled_codes(op, g, wanted, -1.0, sloped=partial(g.op, "Abs"))
 
 
 @translator(Op.NEG, versions=(1, 1))
@@ -372,7 +405,7 @@ for operator, last, emit, types in (
     (Op.COS, 2, _single("Cos"), _FLOATS),
     (Op.SQUARE, 1, _square, _FLOAT32),
     (Op.SIGN, 2, _sign, _FLOAT32 | {_T.FLOAT64, _T.INT32}),
-    (Op.ZEROS_LIKE, 1, _zeros, _FLOAT32 | _INTEGERS),
+    (Op.ZEROS_LIKE, 1, _zeros, frozenset(_T) - {_T.STRING}),
 ):
     translator(operator, versions=(1, last))(partial(unary, emit, types))
 

@@ -14,6 +14,7 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.indices import (
     Sizes,
     affordable,
+    agreeing,
     bounded,
     failing,
     flat_rows,
@@ -153,7 +154,9 @@ def sparse_to_dense(op: OperatorView[SparseToDenseOptions], g: Graph) -> None:
     count, width = quotient(indices.shape[:1]), indices.shape[1] if indices.rank > 1 else 1
     sizes = _wanted_sizes(op, g)
     rows = flat_rows(g, indices, count, width, sizes, output.rank)
-    updates = g.op("Expand", g.read(values, domain=domain), g.shape((count,)))
+    updates = g.read(values, domain=domain)
+    if not values.rank:
+        updates = g.op("Expand", updates, g.shape((count,)))
     start = g.reshape(g.read(default, domain=domain), ())
     value = scattered(g, start, (sizes, ()), rows, updates, count)
     g.write(output, _of_sizes(g, value, sizes), domain=domain)
@@ -274,6 +277,7 @@ def _segments(op: OperatorView[Any], g: Graph, value: ir.Value, reduction: str) 
         sizes = g.op("Concat", segments, g.shape(op["data"].shape[ids.rank :]), axis=0)
     count, start = quotient(ids.shape), g.constant(segment_start(op.op, output.dtype))
     rows, shape = g.reshape(rows, (count,)), (first, part(g, sizes, 1, output.rank))
+    rows = agreeing(g, rows, ids.shape, op["data"].shape[: ids.rank])
     value = scattered(g, start, shape, rows, value, count, reduction=reduction)
     bounds = (g.ints([bound]) for bound in (1, _LAST, 0))
     g.write(output, _of_sizes(g, g.op("Slice", value, *bounds), sizes))

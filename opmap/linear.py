@@ -219,7 +219,8 @@ def _product(op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value) 
 def batch_matmul(op: OperatorView[BatchMatMulOptions], g: Graph) -> None:
     """MatMul after the transpositions asked for; an int32 result is that of the bare codes."""
     x, y, options = op["x"], op["y"], op.options
-    check_types(x, y)
+    if not x.type is y.type is TensorType.INT8 or op.output.type is not TensorType.INT32:
+        check_types(x, y)
     depth = x.shape[-2 if options.adj_x else -1]
     factors = (x, options.adj_x), (y, options.adj_y)
     if op.output.type is TensorType.INT32:

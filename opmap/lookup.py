@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, ir
-from tflite_ort.opmap.idioms.indices import bounded, flat_rows, scattered
+from tflite_ort.opmap.idioms.indices import agreeing, bounded, flat_rows, scattered
 from tflite_ort.opmap.idioms.movement import code_constant, moved_domain
 from tflite_ort.opmap.registry import translator
 from tflite_ort.records import record
@@ -230,6 +230,7 @@ def hashtable_lookup(op: OperatorView[Any], g: Graph) -> None:
     rows, found = op.outputs
     domain = moved_domain(values, rows)
     places = _binary_search(g, g.read(lookup), g.read(keys), keys.shape[0])
+    places = agreeing(g, places, values.shape[:1], keys.shape)
     row = g.shape((1, *values.shape[1:]))
     zeros = g.op("Expand", code_constant(g, 0, rows, domain), row)
     table = g.op("Concat", g.read(values, domain=domain), zeros, axis=0)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
-from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, ir
-from tflite_ort.opmap.graph.constants import carried, carried_type
+from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.idioms.by_code import by_code, every_code
 from tflite_ort.opmap.idioms.fixed_point import centred_codes, rescaled
+from tflite_ort.opmap.idioms.indices import agreeing
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
+from tflite_ort.opmap.idioms.rescaled_codes import Codes, requantized, rescaled_codes
 from tflite_ort.opmap.registry import translator
-from tflite_ort.opmap.rules.operators.picked_channels import requantized_source
 from tflite_ort.schema import (
     FakeQuantOptions,
     Op,
@@ -24,10 +23,11 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier, rescale, saturate
-from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS
+from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier, rescale
+from tflite_ort.schema.file.element_types import PACKED_BITS
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.semantics import fake_quant_range, quantized_range
+from tflite_ort.schema.values.sizes import may_differ
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -35,6 +35,7 @@ View = OperatorView[Any]
 _T = TensorType
 _REAL = ir.DataType.FLOAT
 _CODES = frozenset({_T.UINT8, _T.INT8, _T.INT16})
+_NARROW = frozenset(PACKED_BITS) - {_T.INT2}
 _FLOATS = frozenset({_T.FLOAT32, _T.FLOAT64, _T.FLOAT16, _T.BFLOAT16})
 _INTEGERS = frozenset(
     {_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32, _T.INT64, _T.BOOL}
@@ -42,9 +43,6 @@ _INTEGERS = frozenset(
 # These types are cast only to float32.
 _TO_FLOAT32 = frozenset({*PACKED_BITS, _T.COMPLEX64})
 
-# Codes that are read in a slightly smaller unit round halves away from zero, as in TFLite. Trying
-# all codes finds the one of these units that gives most results of TFLite.
-_UNITS = (1.0, 1 - 2.0**-22, 1 - 2.0**-20, 1 - 2.0**-18)
 # Below this a 16-bit code less its zero point, rescaled, has 32 bits with some to spare.
 _FITS = 2.0**13
 # No code of 16 bits less its zero point is as large.
@@ -68,6 +66,9 @@ def quantize(op: View, g: Graph) -> None:
     if input.type is _T.INT32 and output.type in (_T.INT8, _T.INT16):
         _narrow(op, g)
         return
+    if output.type in _NARROW and output.is_quantized:
+        _quantize_along(op, g)
+        return
     if output.type not in _CODES or input.type not in _CODES | {_T.FLOAT32}:
         raise refusal(op)
     if not output.is_quantized or (input.type, output.type) == (_T.INT16, _T.UINT8):
@@ -83,29 +84,20 @@ def quantize(op: View, g: Graph) -> None:
     if input.type not in _CODES:
         g.write(output, g.read(input, layout=layout), layout=layout)
         return
-    source, target = _codes(input), _codes(output)
-    unit, misses = _best_unit(source, target)
-    if input.type is _T.INT16 and misses:
-        wanted, _ = carried(
-            _requantized(source, target), output.type, np.zeros(1, np.int64), carried_type(output)
-        )
-        by_code(op, g, wanted)
-        return
-    multipliers = (source.scale / each / target.scale for each in (unit, *_UNITS))
-    if requantized_source(op, g, multipliers, partial(_read_in, source, target, unit)):
-        return
-    step = source.scale / unit
-    g.write(output, g.read_steps(input, step, layout=layout), layout=layout)
+    source, target = Codes.of(input), Codes.of(output)
+    ratio = source.scale / target.scale
+    wanted = requantized(source, target, ratio)
+    rescaled_codes(op, g, wanted)
 
 
 def _quantize_along(op: View, g: Graph) -> None:
-    """Codes of a scale for each place along an axis. TFLite rounds halves away from zero there,
-    QuantizeLinear to even. NaN becomes the highest code."""
+    """Codes of a scale for each place along an axis, or of 4 bits. TFLite rounds halves away from
+    zero there, QuantizeLinear to even. NaN becomes the highest code."""
     input, output = op["input"], op.output
     if input.type is not _T.FLOAT32:
         raise refusal(op)
     unit, zero = _along(output)
-    x = g.read(input)
+    x = _as_scaled(g, g.read(input), output)
     quotient = g.op("Div", x, g.constant(unit))
     magnitude = g.op("Abs", quotient)
     whole = g.op("Floor", magnitude)
@@ -130,47 +122,16 @@ def _along(tensor: TensorView) -> tuple[Array, Array]:
     return found.scale.reshape(shape), found.zero_point.reshape(shape)
 
 
-class _Codes(NamedTuple):
-    """The quantisation of a tensor."""
-
-    type: TensorType
-    scale: float
-    zero_point: int
-
-
-def _codes(tensor: TensorView) -> _Codes:
-    quantization = tensor.quantization
-    if quantization is None or quantization.per_channel:
-        raise Untranslatable("codes of more than one scale, or of none")
-    return _Codes(tensor.type, quantization.scalar_scale, quantization.scalar_zero_point)
-
-
-# An operator is translated twice, and operators of a network share scales.
-@lru_cache(maxsize=256)
-def _best_unit(source: _Codes, target: _Codes) -> tuple[float, int]:
-    """The unit in which the fewest codes differ from TFLite's, and how many differ."""
-    wanted = _requantized(source, target)
-    misses = {unit: _misses(source, target, wanted, unit) for unit in _UNITS}
-    return min(misses.items(), key=itemgetter(1))
-
-
-def _requantized(source: _Codes, target: _Codes) -> Array:
-    """The code of `target` for every code of `source`, ascending."""
-    centred = every_code(source.type).astype(np.int32) - np.int32(source.zero_point)
-    codes = rescale(centred, source.scale / target.scale) + target.zero_point
-    return saturate(codes, NUMPY_DTYPE[target.type])
-
-
-def _misses(source: _Codes, target: _Codes, wanted: Array, unit: float) -> int:
-    """How many codes of `source`, read in units of `unit`, get another code than in TFLite."""
-    return int(np.count_nonzero(_read_in(source, target, unit) != wanted))
-
-
-def _read_in(source: _Codes, target: _Codes, unit: float) -> Array:
-    """The code of `target` for every code of `source`, read in units of `unit`."""
-    centred = (every_code(source.type) - np.float32(source.zero_point)).astype(np.float32)
-    codes = np.rint(centred * np.float32(source.scale / unit) / np.float32(target.scale))
-    return saturate(codes + target.zero_point, NUMPY_DTYPE[target.type])
+def _as_scaled(g: Graph, value: ir.Value, tensor: TensorView) -> ir.Value:
+    """`value`, of the shape of `tensor`, in a graph that fails where there are not as many places
+    as scales: nodes broadcast."""
+    found = tensor.quantization
+    assert found is not None
+    size = tensor.shape[found.axis : found.axis + 1]
+    if not may_differ(size, found.scale.shape):
+        return value
+    sizes = agreeing(g, g.op("Shape", value), size, found.scale.shape)
+    return g.op("Reshape", value, sizes, allowzero=1)
 
 
 def _widen(op: View, g: Graph) -> None:
@@ -194,7 +155,7 @@ def _widen(op: View, g: Graph) -> None:
 def _narrow(op: View, g: Graph) -> None:
     """32-bit codes rescaled to 8 or 16 bits, as TFLite rounds them: what has the zero point taken
     off wraps."""
-    source, target = _codes(op["input"]), _codes(op.output)
+    source, target = Codes.of(op["input"]), Codes.of(op.output)
     if not op.output.is_quantized:
         raise refusal(op)
     multiplier = min(source.scale / target.scale, _ALL_OUT)
@@ -233,7 +194,8 @@ def dequantize(op: View, g: Graph) -> None:
     input, layout = op["input"], g.layout(op["input"])
     found = input.quantization
     if found is not None and found.per_channel and input.type in _CODES and not input.is_constant:
-        codes, (unit, zero) = g.read(input, domain=Domain.FILE), _along(input)
+        unit, zero = _along(input)
+        codes = _as_scaled(g, g.read(input, domain=Domain.FILE), input)
         steps = g.op("Sub", g.cast(codes, _REAL), g.constant(zero.astype(np.float32)))
         g.write(op.output, g.op("Mul", steps, g.constant(unit)))
         return

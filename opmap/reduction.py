@@ -9,6 +9,7 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.code_means import pooled_codes, pools_images, rescaled_units
+from tflite_ort.opmap.idioms.code_products import product_of_codes
 from tflite_ort.opmap.idioms.code_sums import (
     Rescaled,
     amplifies,
@@ -105,7 +106,7 @@ def _of_some(op: OperatorView[Any], g: Graph, mean: ir.Value, value: ir.Value) -
     """A mean of floats, NaN if `value` turns out to have no elements: ReduceMean gives 0."""
     input, output = op["input"], op.output
     sizes = [input.shape[axis] for axis in _axes(op)] if op["axes"].is_constant else input.shape
-    if is_known(*sizes) or output.is_quantized:
+    if (is_known(*sizes) and 0 not in sizes) or output.is_quantized:
         return mean
     count = g.cast(g.op("Size", value), ir.DataType.FLOAT)
     return g.op("Add", mean, g.op("Div", g.constant(0, np.float32), count))
@@ -228,7 +229,10 @@ def reduce_prod(op: OperatorView[ReducerOptions], g: Graph) -> None:
         _of_truths(op, g, "ReduceMin")
         return
     if input.is_quantized or op.output.is_quantized:
-        raise Untranslatable("TFLite rounds the product of codes after each factor")
+        axes = _axes(op) if _known_terms(op) else None
+        codes = g.reshape(product_of_codes(g, input, op.output, axes), op.output.shape)
+        g.write(op.output, codes, domain=Domain.FILE)
+        return
     if input.type is TensorType.FLOAT32:
         _reduce(op, g, "ReduceProd", layout, Domain.REAL)
         return
@@ -432,15 +436,7 @@ def _write(
         g.write(op.output, g.reshape(value, op.output.shape), domain=domain)
 
 
-@translator(
-    Op.REDUCE_WINDOW,
-    versions=(1, 1),
-    constants=(
-        "window",
-        "strides",
-        "dilations",
-    ),
-)
+@translator(Op.REDUCE_WINDOW, versions=(1, 1), constants=("window", "strides", "dilations"))
 def reduce_window(op: OperatorView[ReduceWindowOptions], g: Graph) -> None:
     """Slices of the input, combined axis by axis, for any function, rank and dilation."""
     listed = (tuple(integers(op[name])) for name in ("window", "strides", "dilations"))

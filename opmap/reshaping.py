@@ -20,7 +20,7 @@ from tflite_ort.opmap.idioms.channel_shuffle import (
 )
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis
 from tflite_ort.opmap.idioms.computed_order import transpose_as_computed
-from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
+from tflite_ort.opmap.idioms.indices import affordable, agreeing, failing, sizes_of
 from tflite_ort.opmap.idioms.movement import (
     integers,
     is_told,
@@ -32,12 +32,14 @@ from tflite_ort.opmap.idioms.movement import (
 )
 from tflite_ort.opmap.idioms.padding import (
     edges_of_zeros,
+    mirrorable,
     pad_layout,
     pad_value,
     pads,
     symmetric,
 )
 from tflite_ort.opmap.idioms.pairs import as_pairs
+from tflite_ort.opmap.idioms.rescaled_codes import operand_to_join
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -168,7 +170,7 @@ def concatenation(op: OperatorView[ConcatenationOptions], g: Graph) -> None:
         domain = Domain.REAL
     layout = Layout.LAST if domain is Domain.FILE else g.layout(*values)
     axis = layout.axis(normalized_axis(op.options.axis, output.rank), output.rank)
-    parts = [g.read(value, layout=layout, domain=domain) for value in values]
+    parts = [operand_to_join(g, value, output, layout, domain) for value in values]
     g.write(output, g.op("Concat", *parts, axis=axis), layout=layout, domain=domain)
 
 
@@ -316,8 +318,10 @@ def _recut(op: OperatorView[Any], g: Graph, bits: ir.Value) -> ir.Value:
     if before == after:
         return bits
     # ONNX Runtime's ReduceSum does not drop a dimension if there are no elements.
-    whole = g.op("Gather", bits, g.ints(0), axis=-1)
-    for part in range(1, after // before):
+    count = after // before
+    first = g.reshape(agreeing(g, g.ints([0]), op["input"].shape[-1:], (count,)), ())
+    whole = g.op("Gather", bits, first, axis=-1)
+    for part in range(1, count):
         value = g.op("Gather", bits, g.ints(part), axis=-1)
         moved = g.op("Mul", value, g.ints(2 ** (part * before)))
         whole = g.op("Add", whole, moved)
@@ -437,7 +441,7 @@ def mirror_pad(op: OperatorView[MirrorPadOptions], g: Graph) -> None:
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     layout = pad_layout(op, g, domain)
-    value = g.read(input, layout=layout, domain=domain)
+    value = mirrorable(op, g, g.read(input, layout=layout, domain=domain), layout)
     if op.options.mode == MirrorPadMode.REFLECT:
         wide = widened(g, value, input.type)
         value = narrowed(g, g.op("Pad", wide, pads(op, g, layout), mode="reflect"), input.type)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.idioms.indices import failing
+from tflite_ort.opmap.idioms.indices import agreeing, failing
 from tflite_ort.opmap.idioms.movement import integers, moved_domain, same_order
 from tflite_ort.opmap.idioms.pairs import as_pairs
 from tflite_ort.opmap.registry import translator
@@ -50,13 +50,18 @@ def slice_(op: OperatorView[Any], g: Graph) -> None:
 def _region(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value]:
     """Starts and ends as int64; the graph fails if they are outside of the input."""
     whole, zero = g.shape(op["input"].shape), g.ints(0)
-    listed = (op[name] for name in ("begin", "size"))
-    starts, sizes = (g.whole(t) if t.data is None else g.ints(t.data) for t in listed)
+    starts, sizes = (_of_length(op[name], op["input"].rank, g) for name in ("begin", "size"))
     rest = g.op("Equal", sizes, g.ints(-1))
     ends = g.op("Where", rest, whole, g.op("Add", starts, sizes))
     outside = g.op("Or", g.op("Less", starts, zero), g.op("Greater", ends, whole))
     wrong = g.op("Or", outside, g.op("Less", ends, starts))
     return failing(g, starts, wrong), ends
+
+
+def _of_length(listed: TensorView, length: int, g: Graph) -> ir.Value:
+    """A list of numbers as int64; the graph fails if there are more or fewer."""
+    value = g.whole(listed) if listed.data is None else g.ints(listed.data)
+    return agreeing(g, value, listed.shape, (length,))
 
 
 @translator(Op.STRIDED_SLICE, versions=(1, 8))
@@ -243,10 +248,13 @@ def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
     moves = (axis for axis, pair in enumerate(pairs) if may_differ(*([size] for size in pair)))
     parts = max((axis + 1 for axis in moves), default=0)
     if not parts or not known_product(update.shape):
-        whole = operand if parts else update
-        g.write(output, g.read(whole, domain=domain), domain=domain)
+        whole = g.read(operand if parts else update, domain=domain)
+        if op["start"].dynamic:
+            sizes = agreeing(g, g.op("Shape", whole), op["start"].shape, (operand.rank,))
+            whole = g.op("Reshape", whole, sizes, allowzero=1)
+        g.write(output, whole, domain=domain)
         return
-    start = g.read(op["start"])
+    start = g.reshape(g.read(op["start"]), (operand.rank,))
     if parts < operand.rank:
         start = g.op("Slice", start, g.ints([0]), g.ints([parts]))
     room = _room(operand.shape[:parts], update.shape[:parts], g)
@@ -275,7 +283,9 @@ def _clipped_start(op: OperatorView[Any], g: Graph, start: ir.Value, room: ir.Va
 
 
 def _room(shape: Shape, part: Shape, g: Graph) -> ir.Value:
-    """How far a part can be moved inside a shape, along each axis."""
+    """How far a part can be moved inside a shape, along each axis; the graph fails if it is
+    larger."""
     if is_known(*shape, *part):
         return g.ints([size - taken for size, taken in zip(shape, part, strict=True)])
-    return g.op("Sub", g.shape(shape), g.shape(part))
+    room = g.op("Sub", g.shape(shape), g.shape(part))
+    return failing(g, room, g.op("Less", room, g.ints(0)))

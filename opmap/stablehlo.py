@@ -15,6 +15,7 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.idioms.counters import check_count, integers, philox, threefry
+from tflite_ort.opmap.idioms.indices import matched
 from tflite_ort.opmap.idioms.movement import moved_domain, narrowed, widened
 from tflite_ort.opmap.idioms.padding import spread_and_padded
 from tflite_ort.opmap.idioms.window_reduction import windows_reduced
@@ -48,7 +49,7 @@ from tflite_ort.schema.values.regions import (
     scatter_places,
     window_function,
 )
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import is_known, may_differ
 
 _D, _T = ir.DataType, TensorType
 _RANDOM = (_T.INT32, _T.UINT32, _T.INT64, _T.UINT64)
@@ -100,6 +101,8 @@ class Elementwise:
             raise Untranslatable(f"{lhs.type.name} with {rhs.type.name} elements")
         layout = g.layout(lhs, rhs)
         values = [g.read(tensor, layout=layout, domain=Domain.FILE) for tensor in (lhs, rhs)]
+        if may_differ(lhs.shape, rhs.shape):  # nodes broadcast
+            values[1] = matched(g, values[1], values[0])
         values = [g.cast(value, computed) for value in values]
         if self.ordered and lhs.type is _T.UINT64:
             result = _signs_changed(g, self.nodes(g, *(_signs_changed(g, each) for each in values)))

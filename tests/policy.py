@@ -22,27 +22,29 @@ MAY_IMPORT = {
     "opmap": {"ml_dtypes", "numpy", "tflite_ort.schema", "tflite_ort.versioning"},
     "fallback_kernels": {"ml_dtypes", "numpy", "tflite_ort.schema", "tflite_ort.versioning"},
     "bridge": {"google", "ml_dtypes", "numpy", "onnx", "onnxruntime", "rich", "typer"}
-    | set(PACKAGES.values()),
+    | {"PyInstaller", *PACKAGES.values()},
 }
 
 # Folder -> its layers, lowest first: a file imports from its own layer and from those before it. A
 # layer is the name of a subfolder or of a file at the root; `*` is all other files at the root.
 LAYERS = {
-    "schema": ({"file"}, {"values"}, {"arithmetic", "loops"}, {"shapes"}, {"*"}),
+    "schema": ({"file"}, {"values"}, {"arithmetic", "flex", "loops"}, {"shapes"}, {"*"}),
     "opmap": (
         {"graph", "registry"},
         {"idioms"},
         {"cells"},
         {"loops"},
         {"*"},
+        {"flex"},
         {"rules"},
         {"__init__"},
     ),
-    "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}),
+    "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}, {"flex"}),
     "bridge": (
         {
-            *("closing", "collecting", "files", "kept", "live_views", "optional", "records"),
-            *("signature", "state", "suggestions", "warned"),
+            *("closing", "collecting", "files", "forks", "guard", "kept", "live_views", "optional"),
+            *("overlaps", "own_process", "records", "shipped", "signature", "state"),
+            *("suggestions", "warned"),
         },
         {"providers"},
         {"tuning"},
@@ -57,7 +59,7 @@ LAYERS = {
         {"cache"},
         {"*"},
         {"generation", "prediction", "tasks", "verification"},
-        {"__init__", "command"},
+        {"__init__", "command", "frozen"},
         {"__main__"},
     ),
 }
@@ -70,9 +72,11 @@ ONLY_IN = {
         "bridge/providers/plain_session.py",
         "bridge/providers/selection.py",
         "bridge/providers/session.py",
+        "bridge/providers/session_compatibility.py",
         "bridge/providers/settings.py",
         "bridge/providers/threads.py",
     },
+    "PyInstaller": {"bridge/frozen/"},
     "rich": {"bridge/command/"},
     "typer": {"bridge/command/"},
 }
@@ -107,14 +111,16 @@ TOO_LONG = {
     "schema/__init__.py",
 }
 
-# What ONNX Runtime's execution providers are called, and the only file that names one: the table of
-# what is known of each.
+# What ONNX Runtime's execution providers are called, and the only files that name one: the table of
+# what is known of each, and LiteRT's names of options.
 PROVIDER = re.compile(
     r"\w*ExecutionProvider\b|openvino|webgpu|cuda|tensorrt|qnn|directml|\bdml\b|coreml|migraphx"
     r"|rocm|nnapi|vitisai|xnnpack(?=_?ep|_?provider)",
     re.IGNORECASE,
 )
-NAMES_PROVIDERS = {"bridge/providers/traits.py"}
+NAMES_PROVIDERS = (
+    *("bridge/providers/traits.py", "bridge/compiled_options.py", "bridge/vendor_options.py"),
+)
 
 # Where the methods of a graph for single nodes are.
 SPELLS_NODES = {"opmap/graph/nodes.py"}
@@ -247,7 +253,7 @@ def provider_name(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
             yield node.lineno, "compares with a provider, which has traits"
         for name in () if node in documentation else texts(node):
             for found in PROVIDER.findall(name):
-                yield getattr(node, "lineno", 1), f"{found} is only for {min(NAMES_PROVIDERS)}"
+                yield getattr(node, "lineno", 1), f"{found} is only for {NAMES_PROVIDERS[0]}"
 
 
 def kept_array(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ MESSAGES = (
     missing_operators._REGISTER,
     missing_operators._ADVICE,
     "not registered; WellKnownOpResolver has it",
+    missing_operators._WELL_KNOWN,
     export._ADVICE,
     str(BudgetExceeded("tables", 2, 1, "the model")),
 )
@@ -51,8 +52,10 @@ def test_an_unresolved_operator_is_advised_an_option() -> None:
     text = said("run", path)
     assert text.startswith(f"error: {path}: Encountered unresolved custom op: Sinh.")
     assert "--resolver tflite_ort:WellKnownOpResolver has it" in text
-    assert "export --custom-ops domain writes it as it is" in text
+    assert text.endswith("Add --resolver tflite_ort:WellKnownOpResolver.\n")
     assert "resolver=" not in text
+    text = said("run", model_path("litert__custom_op.tflite"))
+    assert "export --custom-ops domain writes it as it is" in text
 
 
 def test_a_model_of_a_bundle_is_named_by_an_option(tmp_path: Path) -> None:

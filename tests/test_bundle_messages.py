@@ -10,7 +10,7 @@ import pytest
 
 from tests.generation.models import field
 from tflite_ort import MalformedBundle
-from tflite_ort.bundles.wire import Message
+from tflite_ort.schema.file.wire import Message
 
 NUMBER = 3
 _DOUBLE = bytes([NUMBER << 3 | 1]) + struct.pack("<d", 1.5)

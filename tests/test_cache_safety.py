@@ -22,6 +22,7 @@ from tflite_ort.cache import folder as folders
 from tflite_ort.cache import plans
 from tflite_ort.cache.checked_files import ReadLast, file_checksum
 from tflite_ort.cache.folder import CacheFolder
+from tflite_ort.cache.names import fresh_name
 from tflite_ort.schema import AddOptions, MulOptions, Op
 
 # Damage ------------------------------------------------------------------------------------------
@@ -329,8 +330,8 @@ def test_the_use_of_an_entry_is_noted_once(tmp_path: Path, monkeypatch: pytest.M
 
 def test_abandoned_files_leave(tmp_path: Path) -> None:
     folder = CacheFolder(tmp_path, lambda: 1 << 30)
-    stage, orphan = folder.stage(), tmp_path / f"{'a' * 40}.1"
-    young, stranger = tmp_path / f"{'b' * 40}.1", tmp_path / "notes.txt"
+    stage, orphan = folder.stage(), tmp_path / f"{fresh_name('a' * 40 + '.')}.1"
+    young, stranger = tmp_path / f"{fresh_name('b' * 40 + '.')}.1", tmp_path / "notes.txt"
     for file in (orphan, young, stranger):
         file.write_bytes(b"x")
     for old in (stage, orphan, stranger):

@@ -319,7 +319,8 @@ def test_without_litert_in_a_fresh_process() -> None:
     code = (
         "import sys; sys.modules['ai_edge_litert'] = None; del sys.modules['ai_edge_litert']\n"
         "import tflite_ort; tflite_ort.install_as('ai_edge_litert')\n"
-        "from ai_edge_litert.compiled_model import CompiledModel, Environment\n"
+        "from ai_edge_litert.compiled_model import CompiledModel, Environment, QualcommOptions\n"
+        "from ai_edge_litert.intel_openvino_options import IntelOpenVinoPerformanceMode\n"
         f"print(CompiledModel.from_file({FLOAT!r}).get_num_signatures())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -18,18 +18,19 @@ from tests.test_partition import chain
 from tflite_ort import BuiltinOpResolver, Interpreter, Predictor, Registration, device_choice
 from tflite_ort.command.cli import app
 from tflite_ort.command.demo import digits_model
-from tflite_ort.device_trial import off, tried
+from tflite_ort.device_trial import RELATIVE, off, tried
 from tflite_ort.providers import candidates as candidates_module
 from tflite_ort.providers.candidates import Candidate, candidates
 from tflite_ort.providers.provider import Device
 from tflite_ort.providers.selection import device_order
-from tflite_ort.providers.traits import CPU
+from tflite_ort.providers.traits import CPU, TRAITS
+from tflite_ort.records import replace
 
 FAST, SLOW, WRONG = (Candidate(f"{name}ExecutionProvider") for name in ("Fast", "Slow", "Wrong"))
 ON_CPU = Candidate(CPU)
 ANSWERS = {
-    FAST: {"seconds": 0.001, "cpu_seconds": 0.004, "operators": [3, 3]},
-    SLOW: {"seconds": 0.003, "cpu_seconds": 0.004, "operators": [2, 3]},
+    FAST: {"seconds": 0.001, "cpu_seconds": 0.004, "operators": [3, 3], "others": []},
+    SLOW: {"seconds": 0.003, "cpu_seconds": 0.004, "operators": [2, 3], "others": []},
     WRONG: {"problem": "its 'y' differs from the CPU's by 0.5 of the largest value"},
 }
 DIGITS = digits_model("float32")
@@ -172,7 +173,7 @@ def test_one_that_ends_its_process_or_hangs_is_passed_over(
     monkeypatch: pytest.MonkeyPatch, code: str, problem: str
 ) -> None:
     here(monkeypatch, FAST)
-    monkeypatch.setattr(device_choice, "_COMMAND", (sys.executable, "-c", code))
+    monkeypatch.setattr(device_choice, "own_process", lambda module: [sys.executable, "-c", code])
     monkeypatch.setenv(device_choice.SECONDS_VARIABLE, "1")
     found = choice_of()
     assert found.candidate is None
@@ -193,13 +194,35 @@ def request(candidate: Candidate, **arguments: Any) -> dict[str, Any]:
 
 
 def test_a_provider_that_is_not_there_is_a_problem() -> None:
-    assert f"Failed to load delegate from {FAST}" in tried(request(FAST))["problem"]
+    (answer,) = tried(request(FAST))
+    assert f"Failed to load delegate from {FAST}" in answer["problem"]
 
 
 def test_one_that_takes_no_operator_is_a_problem() -> None:
     """It is compiled into every wheel and takes none of our nodes."""
-    found = tried(request(Candidate("AzureExecutionProvider")))
+    (found,) = tried(request(Candidate("AzureExecutionProvider")))
     assert "ONNX Runtime gave it none of the nodes" in found["problem"]
+
+
+def test_less_precision_is_tried_too_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the CPU's provider stands for one that has it, and an empty row for its options."""
+    row = replace(TRAITS[CPU], precisions={"full": {}, "bf16": {}})
+    monkeypatch.setitem(TRAITS, CPU, row)  # type: ignore[arg-type]
+    first, second = (json.loads(json.dumps(each)) for each in tried(request(ON_CPU)))
+    assert (first["others"], second["seconds"]) == ([], first["seconds"])
+    (told,) = second["others"]
+    assert "ms with precision='bf16', which is off by 0 of the largest value" in told
+    assert len(list(tried(request(ON_CPU, precision="bf16")))) == 1
+
+
+def test_what_was_told_before_an_end_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    here(monkeypatch, FAST)
+    answer = json.dumps({**ANSWERS[FAST], "others": ["2 ms in bf16"]})
+    code = f"import os; os.write(1, b'{answer}\\n{{\"seconds'); os.abort()"
+    monkeypatch.setattr(device_choice, "_COMMAND", (sys.executable, "-c", code))
+    found = choice_of()
+    assert found.candidate == FAST
+    assert found.why.endswith("with 3 of 3 operators, 2 ms in bf16")
 
 
 @pytest.mark.parametrize(("scale", "wrong"), [(1.0, False), (1.0005, False), (1.002, True)])
@@ -207,7 +230,8 @@ def test_floats_may_be_off_by_a_thousandth(scale: float, wrong: bool) -> None:
     interpreter = allocated(DIGITS.read_bytes())
     right = [np.linspace(0, 1, 10, dtype=np.float32)[None]]
     got = [(right[0] * scale).astype(np.float32)]
-    assert bool(off(interpreter, right, got)) == wrong
+    assert bool(off(interpreter, right, got, RELATIVE["full"])) == wrong
+    assert not off(interpreter, right, got, RELATIVE["bf16"])
 
 
 @pytest.mark.parametrize(
@@ -217,13 +241,13 @@ def test_floats_may_be_off_by_a_thousandth(scale: float, wrong: bool) -> None:
 def test_codes_may_be_off_by_one_in_the_mean(steps: Sequence[int], wrong: bool) -> None:
     interpreter = allocated(digits_model("int8").read_bytes())
     right = [np.zeros((1, 10), np.int8)]
-    assert bool(off(interpreter, right, [np.array([steps], np.int8)])) == wrong
+    assert bool(off(interpreter, right, [np.array([steps], np.int8)], 0.0)) == wrong
 
 
 def test_not_a_number_is_wrong() -> None:
     interpreter = allocated(DIGITS.read_bytes())
     right = [np.ones((1, 10), np.float32)]
-    assert "10 NaN" in off(interpreter, right, [right[0] * np.float32(np.nan)])
+    assert "10 NaN" in off(interpreter, right, [right[0] * np.float32(np.nan)], 1.0)
 
 
 # Candidates --------------------------------------------------------------------------------------

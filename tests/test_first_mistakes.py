@@ -32,12 +32,22 @@ from tflite_ort import (
     batched_model,
     export_onnx,
     first_state,
+    load_delegate,
+    verify,
 )
 from tflite_ort.command.cli import app
 from tflite_ort.generation.chat import prompt_of
 from tflite_ort.generation.metadata import LanguageMetadata
 from tflite_ort.prediction import images, record_files
-from tflite_ort.schema import Op, ReshapeOptions, TensorType, read_model, write_model
+from tflite_ort.schema import (
+    CallOnceOptions,
+    ModelBuilder,
+    Op,
+    ReshapeOptions,
+    TensorType,
+    read_model,
+    write_model,
+)
 from tflite_ort.tasks import vision
 
 KWS = "mlperf-tiny__kws_ref_model.tflite"
@@ -374,3 +384,47 @@ def test_a_job_without_the_package_that_reads_does_not_begin(
     code, said = said_by("predict", model_path(KWS), tmp_path / name, "--out", tmp_path / "o.jsonl")
     assert code == 1 and needed in said
     assert [each.name for each in tmp_path.iterdir() if each.name[0] != "."] == [name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["libedgetpu.so.1", "edgetpu.dll", "/x/libtensorflowlite_gpu_delegate.so", "lib.1.dylib"],
+)
+def test_a_delegate_of_tflite_is_told_what_to_do(name: str) -> None:
+    with pytest.raises(MissingDelegate, match=r"Leave this one out.*providers=\[\.\.\.\]"):
+        load_delegate(name)
+    with pytest.raises(MissingDelegate) as caught:
+        load_delegate("CUDAExecutonProvider")
+    assert "Leave this one out" not in str(caught.value)
+
+
+def test_an_onnx_file_that_is_not_there_is_told_before_any_work(tmp_path: Path) -> None:
+    told: list[str] = []
+    with pytest.raises(FileNotFoundError, match=r"none\.onnx"):
+        verify(
+            model_path(KWS),
+            onnx_file=tmp_path / "none.onnx",
+            progress=lambda what, done, count: told.append(what),
+        )
+    assert told == []
+
+
+def test_first_values_that_nothing_computes(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    main, first = builder.subgraph("main"), builder.subgraph("first")
+    first.tensor("table", (1,), TensorType.RESOURCE).operator("FlexNoTable", [], ["table"])
+    main.tensor("x", (2,)).tensor("y", (2,))
+    main.operator(Op.CALL_ONCE, [], [], CallOnceOptions(init_subgraph_index=1))
+    main.operator(Op.NEG, ["x"], ["y"]).inputs("x").outputs("y")
+    (tmp_path / "m.tflite").write_bytes(builder.write())
+    words = [
+        "export",
+        str(tmp_path / "m.tflite"),
+        str(tmp_path / "m.onnx"),
+        "--custom-ops",
+        "domain",
+    ]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1
+    assert f"{tmp_path / 'm.tflite'}: CALL_ONCE_0 sets the first values" in result.stderr
+    assert "FlexNoTable_0 version 1: no numpy kernel" in result.stderr

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import ai_edge_litert
 import ai_edge_litert.interpreter as litert
@@ -18,6 +20,7 @@ import pytest
 import tflite_ort
 from tests.litert_models import permute_float
 from tflite_ort import install_as
+from tflite_ort.verification.litert_worker import Worker
 
 CLIENT = """
 from {package} import Interpreter, load_delegate, OpResolverType
@@ -77,6 +80,152 @@ def test_tensorflow_that_is_there_keeps_the_rest(monkeypatch: pytest.MonkeyPatch
         assert tensorflow.lite.Interpreter is tflite_ort.Interpreter
     assert tensorflow.lite is lite
     assert sys.modules["tensorflow.lite"] is lite
+
+
+def made_tensorflow(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
+    """Modules in the order of TensorFlow's: one defines the interpreter, the others take it."""
+    names = [
+        *("tensorflow", "tensorflow.lite", "tensorflow.lite.python"),
+        *("tensorflow.lite.python.interpreter", "tensorflow.lite.python.lite"),
+        *("tensorflow._api", "tensorflow._api.v2", "tensorflow._api.v2.lite"),
+        *("tensorflow._api.v2.lite.experimental", "tensorflow._api.v2.compat"),
+        *("tensorflow._api.v2.compat.v1", "tensorflow._api.v2.compat.v1.lite"),
+        *("tensorflow._api.v2.compat.v2", "tensorflow._api.v2.compat.v2.lite"),
+    ]
+    made = {name: ModuleType(name) for name in names}
+    for name, module in made.items():
+        module.__path__ = []
+        monkeypatch.setitem(sys.modules, name, module)
+        parent, _, attribute = name.rpartition(".")
+        if parent:
+            setattr(made[parent], attribute, module)
+    classes = {name: type(name, (), {}) for name in ("Interpreter", "OpResolverType", "Delegate")}
+    classes["load_delegate"] = type("load_delegate", (), {})
+    vars(made["tensorflow.lite.python.interpreter"]).update(classes)
+    vars(made["tensorflow._api.v2.lite.experimental"]).update(
+        load_delegate=classes["load_delegate"], OpResolverType=classes["OpResolverType"]
+    )
+    for name in names:
+        if name.endswith(".lite") and name != "tensorflow.lite":
+            vars(made[name]).update(Interpreter=classes["Interpreter"], TFLiteConverter="kept")
+    vars(made["tensorflow"]).update(
+        lite=made["tensorflow._api.v2.lite"], compat=made["tensorflow._api.v2.compat"]
+    )
+    return made
+
+
+def test_every_path_of_tensorflow_leads_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = made_tensorflow(monkeypatch)
+    before = {name: dict(vars(module)) for name, module in made.items()}
+    with install_as("tensorflow.lite"):
+        tf: Any = importlib.import_module("tensorflow")
+        found = [
+            *(tf.lite, tf.compat.v1.lite, tf.compat.v2.lite),
+            *(
+                importlib.import_module(f"tensorflow.{name}")
+                for name in ("lite.python.interpreter", "lite.python.lite", "_api.v2.lite")
+            ),
+        ]
+        for module in found:
+            assert module.Interpreter is tflite_ort.Interpreter, module
+        assert tf.lite.experimental.load_delegate is tflite_ort.load_delegate
+        assert tf.lite.experimental.OpResolverType is tflite_ort.OpResolverType
+        assert tf.lite.TFLiteConverter == tf.compat.v1.lite.TFLiteConverter == "kept"
+    assert {name: dict(vars(module)) for name, module in made.items()} == before
+    assert all(sys.modules[name] is module for name, module in made.items())
+
+
+def test_every_path_without_tensorflow() -> None:
+    with install_as("tensorflow.lite"):
+        for name in (
+            *("compat.v1.lite", "compat.v2.lite", "lite.python.lite", "_api.v2.lite"),
+            *("_api.v2.compat.v1.lite", "lite.python.interpreter"),
+        ):
+            module = importlib.import_module(f"tensorflow.{name}")
+            assert module.Interpreter is tflite_ort.Interpreter, name
+        version_1: Any = importlib.import_module("tensorflow.compat.v1")
+        assert version_1.lite.experimental.load_delegate is tflite_ort.load_delegate
+    assert not [name for name in sys.modules if name.partition(".")[0] == "tensorflow"]
+
+
+def test_who_imported_before_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = made_tensorflow(monkeypatch)
+    early, whole = ModuleType("early"), ModuleType("whole")
+    vars(early)["Detector"] = vars(made["tensorflow.lite.python.lite"])["Interpreter"]
+    vars(whole)["tf"] = made["tensorflow"]  # which gives ours from now on
+    monkeypatch.setitem(sys.modules, "early", early)
+    monkeypatch.setitem(sys.modules, "whole", whole)
+    with (
+        pytest.warns(RuntimeWarning, match=r"^early imported tensorflow\.lite before") as told,
+        install_as("tensorflow.lite"),
+    ):
+        assert len(told) == 1 and told[0].filename == __file__
+    monkeypatch.delitem(sys.modules, "early")
+    with install_as("tensorflow.lite"):  # no warning
+        pass
+
+
+ARGUMENTS = {"providers": [], "hybrid": "float", "num_threads": 2}
+
+
+def test_arguments_where_the_client_gives_none(tmp_path: Path) -> None:
+    content, folder = permute_float(), tmp_path / "cache"
+    with install_as("tflite_runtime", **ARGUMENTS, cache=folder):
+        module = importlib.import_module("tflite_runtime.interpreter")
+        kind: Any = module.Interpreter
+        assert issubclass(kind, tflite_ort.Interpreter) and kind.__name__ == "Interpreter"
+        made = [
+            kind(model_content=content),
+            kind(None, content, None, None),  # as LiteRT's arguments stand
+            kind(model_content=content).copy(),
+            pickle.loads(pickle.dumps(kind(model_content=content))),
+            module.InterpreterWithCustomOps(model_content=content),
+        ]
+        for each in made:
+            given = each._arguments
+            assert {name: given[name] for name in ARGUMENTS} == ARGUMENTS
+            each.allocate_tensors()
+            assert {row.runs_on for row in each.delegation()} == {"numpy"}
+        assert any(folder.rglob("*"))
+        assert kind(model_content=content, num_threads=1)._arguments["num_threads"] == 1
+        with pytest.raises(TypeError, match="no_such"):
+            kind(model_content=content, no_such=1)
+        asked = kind(
+            model_content=content,
+            experimental_op_resolver_type=tflite_ort.OpResolverType.BUILTIN_REF,
+        )
+        assert asked._arguments["providers"] is None
+
+
+def test_arguments_of_compiled_models(tmp_path: Path) -> None:
+    with install_as("ai_edge_litert", **ARGUMENTS):
+        module = importlib.import_module("ai_edge_litert.compiled_model")
+        model = module.CompiledModel.from_buffer(permute_float())
+        given = model._interpreter._arguments
+        assert {name: given[name] for name in ARGUMENTS} == ARGUMENTS
+        both = module.HardwareAccelerator.GPU | module.HardwareAccelerator.CPU
+        model = module.CompiledModel.from_buffer(permute_float(), both)
+        assert model._interpreter._arguments["providers"] == ["CPUExecutionProvider"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "error"),
+    [
+        ({"hybrid": "no"}, ValueError),
+        ({"num_threads": -7}, ValueError),
+        ({"providers": ["no"]}, tflite_ort.MissingDelegate),
+    ],
+)
+def test_wrong_arguments_are_told_at_once(argument: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        install_as("tflite_runtime", **argument)
+    assert "tflite_runtime" not in sys.modules
+
+
+def test_this_library_is_not_compared_with_itself() -> None:
+    """A `sitecustomize` that stands in for LiteRT runs in the process that is asked for it too."""
+    with install_as("ai_edge_litert"), pytest.raises(RuntimeError, match="in its place"):
+        Worker().answer({"do": "load", "path": "", "kernels": "default", "threads": 1}, {})
 
 
 def test_undo_puts_back_what_was_there() -> None:

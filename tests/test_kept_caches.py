@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.models import newer_model_path
-from tflite_ort import Interpreter, StateError, TensorError
+from tflite_ort import BridgeError, Interpreter, StateError, TensorError
 from tflite_ort.plan.stored import StoredPlan
 from tflite_ort.schema import AddOptions, ModelBuilder, Op, QuantizationParameters, TensorType
 
@@ -147,6 +147,25 @@ def test_a_call_may_pass_what_is_kept() -> None:
     interpreter.reset_all_variables()
     assert not runner.kept["count"].any()
     assert not runner.kept["cache"].any()
+
+
+@pytest.mark.parametrize("wrong", ["an input", "what is kept"])
+@pytest.mark.parametrize("first", [True, False])
+def test_after_a_call_with_wrong_shapes(first: bool, wrong: str) -> None:
+    interpreter = Interpreter(model_content=cache_model())
+    runner = interpreter.get_signature_runner("one", keep={"cache", "count"})
+    call = steps(np.float32)[1][1]
+    if not first:
+        runner(**call)
+    given = {name: np.zeros((3, *value.shape, 5), value.dtype) for name, value in call.items()}
+    if wrong == "what is kept":
+        given = {**call, "cache": np.zeros((1, 2, 3), np.float32)}
+    with pytest.raises(BridgeError):
+        runner(**given)
+    assert runner.kept["count"] == [0 if first else 1]
+    assert runner.kept["cache"].shape == (ROWS, WIDTH)
+    runner(**call)
+    assert runner.kept["count"] == [1 if first else 2]
 
 
 def test_another_name_of_the_output() -> None:

@@ -50,3 +50,24 @@ def test_too_little_memory_is_a_typed_error(tmp_path: Path) -> None:
         "the model's tensors cannot be allocated:",
         "the model cannot be exported: Unable to ",
     ]
+
+
+COMMAND = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]) << 20,) * 2)
+sys.argv[:2] = ["tflite-ort"]
+from tflite_ort.command.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited in this way on Linux alone")
+@pytest.mark.parametrize("mebibytes", [40, 100, 150, 210, 223])
+def test_a_command_says_in_a_line_that_there_is_too_little_memory(mebibytes: int) -> None:
+    """Before anything is imported: Python itself fails in odd ways in the middle of an import."""
+    model = ROOT / "bridge" / "command" / "digits" / "int8.tflite"
+    command = [sys.executable, "-c", COMMAND, str(mebibytes), "export", str(model), "-"]
+    done = subprocess.run(command, capture_output=True, cwd=ROOT, timeout=60, check=False)
+    assert done.returncode == 1
+    said = done.stderr.decode()
+    assert said.startswith("error: ") and said.count("\n") == 1, said

@@ -12,8 +12,9 @@ from tests.policy import PACKAGES, PROVIDER, circles, violations
 from tflite_ort.fallback_kernels.registry import custom_kernel, kernel
 from tflite_ort.opmap.registry import custom_translator, translator
 from tflite_ort.schema import Op
+from tflite_ort.schema.file import flex_table
 from tflite_ort.schema.shapes.registry import all_rules
-from tflite_ort.schema.values.operators import FAMILIES
+from tflite_ort.schema.values.operators import FAMILIES, Key, family_of, flex_names
 from tflite_ort.versioning.registry import Registry
 
 ROOT = Path(__file__).parent.parent
@@ -27,6 +28,8 @@ SOURCES = sorted(
 
 # Files at the root of opmap/ and fallback_kernels/ that are no families of operators.
 NO_FAMILIES = {"__init__", "registry"}
+# The same of their folders flex/.
+NO_FLEX_FAMILIES = {"__init__", "rest", "rewriting"}
 
 
 REGISTRIES = (translator, custom_translator, kernel, custom_kernel)
@@ -34,6 +37,10 @@ REGISTRIES = (translator, custom_translator, kernel, custom_kernel)
 
 def families(folder: str) -> set[str]:
     return {path.stem for path in (ROOT / folder).glob("*.py")} - NO_FAMILIES
+
+
+def flex_families(folder: str) -> set[str]:
+    return {path.stem for path in (ROOT / folder / "flex").glob("*.py")} - NO_FLEX_FAMILIES
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -44,38 +51,50 @@ def test_file_keeps_every_rule(path: Path) -> None:
 def test_translators_kernels_and_shape_rules_have_the_same_family_files() -> None:
     assert families("opmap") == families("fallback_kernels")
     assert families("schema/shapes") <= families("opmap")
-    assert set(FAMILIES.values()) == families("opmap")
+    assert {name for name in FAMILIES.values() if "." not in name} == families("opmap")
+
+
+def test_families_of_tensorflow_have_the_same_files() -> None:
+    known = {flex_table.family_of(name) for name in flex_table.names()}
+    assert flex_families("opmap") == flex_families("fallback_kernels") <= known
+    assert flex_families("schema/shapes") <= flex_families("opmap")
+    assert flex_families("schema") <= flex_families("opmap")
 
 
 @pytest.mark.parametrize("registry", REGISTRIES)
 def test_an_operator_is_in_its_family(registry: Registry[Any]) -> None:
     found = {entry.op: family(entry.function) for entry in registry}
-    assert found == {op: FAMILIES[op] for op in found}
+    found = {op: name for op, name in found.items() if name != "flex.rest"}
+    assert found == {op: family_of(op) for op in found}
 
 
 def test_a_shape_rule_is_in_the_family_of_its_operator() -> None:
     found = shape_families()
-    declared = {op if isinstance(op, str) else op.name: FAMILIES[op] for op in FAMILIES}
+    known: tuple[Key, ...] = (*FAMILIES, *flex_names())
+    declared = {op if isinstance(op, str) else op.name: family_of(op) for op in known}
     assert found == {name: declared[name] for name in found}
     without = {op for op in all_rules() if (op if isinstance(op, str) else op.name) not in found}
-    assert {FAMILIES[op] for op in without} <= {"flex"}  # which names them in a table
+    assert {family_of(op) for op in without} <= {"flex.elementwise"}  # which has a table of names
 
 
 def family(function: Any) -> str:
     """The file of a registered function, which may be a row of a table."""
     module: str = getattr(function, "func", function).__module__
-    return module.rpartition(".")[2]
+    return ".".join(module.split(".")[2:])
 
 
 def shape_families() -> dict[str, str]:
     """By operator: the file of schema/shapes/ that names it as it registers a rule."""
     found: dict[str, str] = {}
-    for path in (ROOT / "schema/shapes").glob("*.py"):
+    for path in (ROOT / "schema/shapes").rglob("*.py"):
+        stem = ".".join(path.relative_to(ROOT / "schema/shapes").with_suffix("").parts)
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(call, ast.Call) and ast.unparse(call.func) == "rule":
+            function = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
+            if isinstance(call, ast.Call) and function in ("rule", "flex_rule"):
                 named = (node for node in call.args if not isinstance(node, ast.Starred))
-                names = (ast.unparse(node) for node in named)
-                found |= {name.removeprefix("Op.").strip("'"): path.stem for name in names}
+                names = (ast.unparse(node).removeprefix("Op.").strip("'") for node in named)
+                start = "Flex" if function == "flex_rule" else ""
+                found |= {start + name: stem for name in names}
     return found
 
 
@@ -92,6 +111,11 @@ def test_test_files_are_named_by_what_they_test(folder: str, named_by: str) -> N
     names = families(named_by)
     tests = sorted((ROOT / folder).glob("test_*.py"))
     assert [test.name for test in tests if not subject(test, names)] == []
+
+
+def test_every_family_of_tensorflow_has_cases() -> None:
+    cases = {path.stem.removeprefix("cases_") for path in (ROOT / "tests/flex").glob("cases_*.py")}
+    assert flex_families("opmap") <= cases
 
 
 def test_every_family_has_tests() -> None:

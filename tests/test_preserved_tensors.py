@@ -21,7 +21,7 @@ from tests.test_models import (
     assert_as_close_as_litert,
     drawn,
 )
-from tflite_ort import Interpreter, OpResolverType, TensorError, UnresolvedOperator
+from tflite_ort import Interpreter, OpResolverType, UnresolvedOperator
 from tflite_ort.schema import Conv2DOptions, ModelBuilder, MulOptions, Op
 
 Array = npt.NDArray[Any]
@@ -115,15 +115,6 @@ def test_reference_kernels_give_exactly_what_litert_s_do(name: str) -> None:
             np.testing.assert_array_equal(ours[index], theirs[index], err_msg=str(index))
             compared += 1
     assert compared
-
-
-def test_without_it_an_intermediate_result_is_not_kept() -> None:
-    interpreter = Interpreter(model_path(QUANTISED[0]))
-    interpreter.allocate_tensors()
-    interpreter.invoke()
-    (first, *_) = interpreter._get_ops_details()
-    with pytest.raises(TensorError, match="experimental_preserve_all_tensors"):
-        interpreter.get_tensor(first["outputs"][0])
 
 
 def test_what_is_kept_is_not_laid_out_twice() -> None:

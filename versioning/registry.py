@@ -10,7 +10,16 @@ from tflite_ort.optional import load
 from tflite_ort.records import record
 from tflite_ort.schema import Op, OperatorView
 from tflite_ort.schema.values.inputs import Inputs
-from tflite_ort.schema.values.operators import FAMILIES, INPUTS, Key, key_of
+from tflite_ort.schema.values.operators import (
+    ANY_FLEX,
+    FAMILIES,
+    INPUTS,
+    Key,
+    family_of,
+    flex_names,
+    is_flex,
+    key_of,
+)
 from tflite_ort.versioning.known import is_known, known_versions, span
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -133,7 +142,7 @@ class Registry(Generic[F]):
         """Whether an operator in its graph has the same entry here as in `other`, or none in
         either; no module is imported to tell where that can be told without."""
         key = key_of(op)
-        sources = () if key in self._entries else self._taken.get(key, ())
+        sources = () if key in self._entries else self._sources(key)
         if len(sources) == 1:
             return sources[0] is other or sources[0].shares(other, op)
         return self.of(op) is other.of(op)
@@ -144,7 +153,7 @@ class Registry(Generic[F]):
 
     def pairs(self) -> list[tuple[Key, int]]:
         """Every (operator, version) registered."""
-        return [(op, version) for op in self._known() for version in self._of(op)]
+        return [(op, version) for op in self._listed() for version in self._of(op)]
 
     def __eq__(self, other: object) -> bool:
         """Whether both have the same entries, whatever of them was looked up by now."""
@@ -172,23 +181,43 @@ class Registry(Generic[F]):
 
     def __iter__(self) -> Iterator[Entry[F]]:
         """Every entry once, in the order of registration."""
-        return iter(dict.fromkeys(e for op in self._known() for e in self._of(op).values()))
+        return iter(dict.fromkeys(e for op in self._listed() for e in self._of(op).values()))
+
+    def names(self) -> set[Key]:
+        """The operators that were registered by now; no module is imported to tell."""
+        return set(self._entries)
 
     def _known(self) -> list[Key]:
-        """The operators that may be registered here."""
-        families = FAMILIES if self._package else {}
+        """The operators that may be registered here; `ANY_FLEX` stands for TensorFlow's."""
+        families = (*FAMILIES, ANY_FLEX) if self._package else ()
         return list(dict.fromkeys((*families, *self._entries, *self._taken)))
+
+    def _listed(self) -> list[Key]:
+        """As `_known`, with TensorFlow's operators one by one."""
+        known = dict.fromkeys(self._known())
+        if ANY_FLEX in known:
+            del known[ANY_FLEX]
+            known.update(dict.fromkeys(flex_names()))
+        return list(known)
+
+    def _sources(self, op: Key) -> tuple[Registry[F], ...]:
+        """Whose entries of `op` were taken and not looked up since, the last one first in rank."""
+        found = self._taken.get(op)
+        if found is None and op not in self._entries and is_flex(op):
+            found = self._taken.get(ANY_FLEX)
+        return found or ()
 
     def _of(self, op: Key) -> Mapping[int, Entry[F]]:
         """What is registered of `op`, by version."""
-        sources = self._taken.get(op)
-        if sources is not None:
+        sources = self._sources(op)
+        family = family_of(op) if self._package else None
+        if sources:
             found = [source._of(op).items() for source in sources]
             self._entries[op] = {**self._entries.get(op, {}), **dict(chain(*found))}
             self._taken.pop(op, None)
-        elif self._package and op in FAMILIES and FAMILIES[op] not in self._loaded:
-            load(f"{self._package}.{FAMILIES[op]}")
-            self._loaded.add(FAMILIES[op])
+        elif family is not None and family not in self._loaded:
+            load(f"{self._package}.{family}")
+            self._loaded.add(family)
         return self._entries.get(op, {})
 
     def _check(self, op: Key, first: int, last: int) -> None:

@@ -10,10 +10,11 @@ import numpy as np
 
 from tflite_ort.batching.graph import BatchedGraph, known_values
 from tflite_ort.batching.registry import rule
-from tflite_ort.schema import Op, OperatorView, TensorView, Unbatchable
+from tflite_ort.schema import Op, OperatorView, ShapeOptions, TensorView, Unbatchable
 from tflite_ort.schema.file.tables import Array
+from tflite_ort.schema.shapes.reshaping import squeezed_axes
 from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import has_roots, is_known, is_one
 
 View = OperatorView[Any]
 
@@ -26,7 +27,23 @@ def reshape(op: View, g: BatchedGraph) -> None:
     source = op.present_inputs()[0]
     if not op.output.ranked:
         raise Unbatchable("its shape depends on data")
+    if op.op is Op.SQUEEZE:
+        dropped = squeezed_axes(source.shape, op.options.squeeze_dims)
+        if not all(is_one(source.shape[axis]) for axis in dropped):
+            raise Unbatchable("sizes that it drops are not known to be 1")
     g.reshape(source, op.output)
+
+
+@rule(Op.SHAPE)
+def shape(op: View, g: BatchedGraph) -> None:
+    """The sizes of a sample, which are those of a batch behind that of the batch itself."""
+    source, output = op["input"], op.output
+    if not source.ranked or not has_roots(source.shape, g.open_sizes):
+        raise Unbatchable("the sizes differ between the samples")
+    sizes = g.new(output.type, (source.rank + 1,), "sizes")
+    g.emit(Op.SHAPE, [g.stacked(source)], [sizes], ShapeOptions(out_type=output.type))
+    ends = [g.constant([1]), g.constant([source.rank])]
+    g.emit(Op.SLICE, [sizes, *ends], [g.result_same(output)])
 
 
 @rule(Op.BITCAST)

@@ -5,6 +5,10 @@ An entry is a document, ``KEY.json``, and the files that it names. The files com
 names that nothing else has; then the document appears in one step. So a reader finds all of an
 entry or nothing, whatever other processes do and whenever one of them is killed. What is damaged
 later differs from the checksums in the document.
+
+The folder may have files of others. Only those are listed and deleted that a document names, or
+whose name proves that the cache has made them: a document by its first bytes, others by a checksum
+in the name.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tflite_ort.cache.checked_files import ReadLast, content_of, file_checksum
+from tflite_ort.cache.names import STAGING, fresh_name, is_key, is_proved
 from tflite_ort.optional import late, load
 from tflite_ort.records import field, record
 from tflite_ort.schema.file.plain_files import identity
@@ -42,7 +47,6 @@ FORMAT = 5
 
 _MAGIC = b"tflite-ort cache"
 _DOCUMENT = ".json"
-_STAGING = "staging-"
 # A file that no document names may belong to an entry that is being written.
 _ABANDONED_SECONDS = 3600
 # The use of an entry is noted once in this time.
@@ -191,7 +195,7 @@ class CacheFolder:
             OSError: it cannot be made.
         """
         os.makedirs(self.path, mode=0o700, exist_ok=True)
-        stage = pathlib.Path(self._at(f"{_STAGING}{os.urandom(8).hex()}"))
+        stage = pathlib.Path(self._at(fresh_name(STAGING)))
         stage.mkdir(mode=0o700)
         return stage
 
@@ -213,7 +217,7 @@ class CacheFolder:
                 return False
             for path in blobs:
                 os.replace(path, self._at(path.name))
-            files.write_bytes(self._document(key), _text(key, hot, cold))
+            files.write_bytes(self._document(key), _text(key, hot, cold), again=True)
         except OSError:
             for path in blobs:
                 _unlink(self._at(path.name))
@@ -223,17 +227,18 @@ class CacheFolder:
 
     def remove(self, key: str) -> None:
         """Delete an entry, its document first."""
+        ours = [name for _, _, files in self._ours(key) for name in files]
         _unlink(self._document(key))
-        for name, _ in self._files():
-            if name.startswith(f"{key}."):
-                _unlink(self._at(name))
+        for name in ours:
+            _unlink(self._at(name))
 
     def clear(self) -> int:
         """Delete all entries and what was left of interrupted writes; how many bytes that frees."""
         freed = 0
-        for name, status in self._files():
-            freed += status.st_size
-            _unlink(self._at(name))
+        for _, _, files in self._ours():
+            for name, status in files.items():
+                freed += status.st_size
+                _unlink(self._at(name))
         for stage in self._stages():
             freed += sum(map(_size, _plain_files(stage)))
             shutil.rmtree(stage, ignore_errors=True)
@@ -268,13 +273,9 @@ class CacheFolder:
         Args:
             abandoned_before: files older than this that no document names are deleted.
         """
-        groups: dict[str, dict[str, os.stat_result]] = {}
-        for name, status in self._files():
-            groups.setdefault(name.partition(".")[0], {})[name] = status
         found = []
-        for key, files in groups.items():
-            document = self._peek(key) if f"{key}{_DOCUMENT}" in files else None
-            named = {f"{key}{_DOCUMENT}", *_names(document)}
+        for key, document, files in self._ours():
+            named = {f"{key}{_DOCUMENT}", *_names(key, document)}
             for name, status in list(files.items()):
                 if name not in named and status.st_mtime < abandoned_before:
                     _unlink(self._at(name))
@@ -288,45 +289,72 @@ class CacheFolder:
                 found.append(Listed(key, size, latest.st_mtime, about))
         return found
 
-    def _peek(self, key: str) -> Document | None:
+    def _ours(
+        self, only: str = ""
+    ) -> Iterator[tuple[str, Document | None, dict[str, os.stat_result]]]:
+        """By key, what the document says, if it is whole, and the files that the cache has made.
+
+        Args:
+            only: the key to look at; all without.
+        """
+        groups: dict[str, dict[str, os.stat_result]] = {}
+        for name, status in self._files():
+            if name.startswith(only):
+                groups.setdefault(name.partition(".")[0], {})[name] = status
+        for key, files in groups.items():
+            written = f"{key}{_DOCUMENT}"
+            is_ours, document = self._peek(key) if written in files else (False, None)
+            named = {*_names(key, document), *([written] if is_ours else [])}
+            yield key, document, {n: s for n, s in files.items() if n in named or is_proved(n)}
+
+    def _peek(self, key: str) -> tuple[bool, Document | None]:
+        """Whether the file that is called as a document is one, of any format; and what it says."""
+        is_ours = False
         try:
-            return _parsed(key, *content_of(self._document(key)))
+            text, status = content_of(self._document(key))
+            is_ours = text.startswith(_MAGIC)
+            return is_ours, _parsed(key, text, status, format=None)
         except UNREADABLE:
-            return None
+            return is_ours, None
 
     def _files(self) -> Iterator[tuple[str, os.stat_result]]:
         """The plain files of the folder that can be parts of entries."""
         with suppress(OSError), os.scandir(self.path) as scan:
             for each in scan:
                 with suppress(OSError):
-                    if each.is_file(follow_symlinks=False) and _is_key(each.name.partition(".")[0]):
+                    if each.is_file(follow_symlinks=False) and is_key(each.name.partition(".")[0]):
                         yield each.name, each.stat(follow_symlinks=False)
 
     def _stages(self) -> list[str]:
         with suppress(OSError), os.scandir(self.path) as scan:
-            return [each.path for each in scan if each.name.startswith(_STAGING)]
+            return [
+                each.path
+                for each in scan
+                if each.name.startswith(STAGING)
+                and is_proved(each.name)
+                and each.is_dir(follow_symlinks=False)
+            ]
         return []
 
 
 def _plain_files(folder: str) -> Iterator[os.DirEntry[str]]:
     with suppress(OSError), os.scandir(folder) as scan:
-        yield from (each for each in scan if each.is_file())
+        yield from (each for each in scan if each.is_file(follow_symlinks=False))
 
 
 def _size(file: os.DirEntry[str]) -> int:
     """Its bytes; 0 of one that another process has moved."""
     with suppress(OSError):
-        return file.stat().st_size
+        return file.stat(follow_symlinks=False).st_size
     return 0
 
 
-def _is_key(text: str) -> bool:
-    return len(text) == 40 and set(text) <= set("0123456789abcdef")
-
-
-def _names(document: Document | None) -> list[str]:
-    """The files that a document names."""
-    return [] if document is None else [blob[0] for blob in document.hot.get("blobs", ())]
+def _names(key: str, document: Document | None) -> Iterator[str]:
+    """The files of an entry that its document names."""
+    blobs = [] if document is None else document.hot.get("blobs", ())
+    for blob in blobs if isinstance(blobs, (list, tuple)) else ():
+        if isinstance(blob, list) and blob and str(blob[0]).startswith(f"{key}."):
+            yield str(blob[0])
 
 
 def _text(key: str, hot: Mapping[str, Any], cold: Mapping[str, Any]) -> bytes:
@@ -337,20 +365,28 @@ def _text(key: str, hot: Mapping[str, Any], cold: Mapping[str, Any]) -> bytes:
     return b"%s\n%s" % (_header(key, body), body)
 
 
-def _header(key: str, body: bytes) -> bytes:
-    return b"%s %d %08x" % (_MAGIC, FORMAT, zlib.crc32(body, zlib.crc32(key.encode())))
+def _header(key: str, body: bytes, format: int = FORMAT) -> bytes:
+    return b"%s %d %08x" % (_MAGIC, format, zlib.crc32(body, zlib.crc32(key.encode())))
 
 
-def _parsed(key: str, text: bytes, status: os.stat_result) -> Document:
+def _parsed(key: str, text: bytes, status: os.stat_result, format: int | None = FORMAT) -> Document:
     """
+    Args:
+        format: that it must have; None for any.
+
     Raises:
         ValueError: it is no document of this format and of this entry, or damaged.
     """
     header, _, body = text.partition(b"\n")
-    if header != _header(key, body):
+    if format is None:
+        format = int(header.removeprefix(_MAGIC).split()[0])
+    if header != _header(key, body, format):
         raise ValueError("damaged")
     hot, _, cold = body.partition(b"\n")
-    return Document(_read_json(hot), cold, status.st_mtime)
+    said = _read_json(hot)
+    if not isinstance(said, dict):
+        raise ValueError("no object")
+    return Document(said, cold, status.st_mtime)
 
 
 class _Plain:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from operator import attrgetter
@@ -102,7 +103,7 @@ def _row(delegate: Delegate) -> tuple[Any, ...]:
     if not traits_of(provider.name).takes_all_nodes:
         made_by = [each.version for each in devices() if each.provider == provider.name]
     return (
-        *(provider.name, tuple(options), provider.plugin, provider.device),
+        *(provider.name, tuple(options), provider.plugin, provider.device, provider.precision),
         *(tuple(versions), delegate.min_partition_size, library, tuple(stamps), tuple(made_by)),
     )
 
@@ -125,7 +126,9 @@ def _surroundings() -> str:
 @cache
 def library_stamp() -> str:
     """When this library was installed; of one that runs from its sources, when each file of it was
-    changed last."""
+    changed last; of one in an archive or a frozen program, when that file was."""
+    if not os.path.isfile(__file__):
+        return short(*_whole())
     record = _installation()
     if record is not None:
         return short(record, _stamps(record))
@@ -142,13 +145,24 @@ def _installation() -> str | None:
     return records[0] if len(records) == 1 and os.path.isfile(records[0]) else None
 
 
+def _whole() -> list[Any]:
+    """The zip archive or the program that the library is in. Where neither is a file that can be
+    looked at, nothing is the same the next time."""
+    path = _PACKAGE
+    while not os.path.isfile(path) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    programs = {os.path.realpath(each) for each in (sys.executable, sys.argv[0])}
+    files = [path] if os.path.isfile(path) else sorted(filter(os.path.isfile, programs))
+    return [(each, *_stamps(each)) for each in files] or [os.urandom(16)]
+
+
 def _sources(folder: str) -> list[tuple[str, int, int]]:
     """Path, size and time of each file below a folder that decides what is made."""
     rows: list[tuple[str, int, int]] = []
     for each in os.scandir(folder):
         if each.is_dir(follow_symlinks=False):
             rows += [] if each.name == "__pycache__" else _sources(each.path)
-        elif each.name.endswith((".py", ".json")):
+        elif each.name.endswith((".py", ".json", ".tsv")):
             status = each.stat()
             rows.append((each.path, status.st_size, status.st_mtime_ns))
     return rows

@@ -15,6 +15,7 @@ from tflite_ort.cache.checked_files import file_checksum
 from tflite_ort.cache.faces import face_of
 from tflite_ort.cache.folder import KEPT_BYTES, UNREADABLE, CacheFolder, Document
 from tflite_ort.cache.keys import Settings, digest, entry_key, settings_of, short
+from tflite_ort.cache.names import fresh_name
 from tflite_ort.opened_model import Face
 from tflite_ort.opening import ModelFile
 from tflite_ort.optional import late
@@ -233,7 +234,7 @@ class PlanCache:
             return None
         self.problem = f"{self._folder.path} cannot be written"
         with suppress(OSError):
-            token = f"{self._key(subgraph, shapes)}.{os.urandom(8).hex()}"
+            token = fresh_name(f"{self._key(subgraph, shapes)}.")
             return recording.Recorder(self._folder.stage(), token, self._content)
         return None
 

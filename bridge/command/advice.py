@@ -12,6 +12,10 @@ _SAYS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"Register it: resolver = .*?Interpreter\(\.\.\., resolver=resolver\)",
             "Register it: --resolver MODULE:NAME names an OpResolver that has it",
         ),
+        (
+            r"Change one line: Interpreter\(.*? and the same in export_onnx",
+            "Add --resolver tflite_ort:WellKnownOpResolver",
+        ),
         (r'export_onnx\(\.\.\., custom_ops="domain"\)', "export --custom-ops domain"),
         (r"custom_ops='domain'", "--custom-ops domain"),
         (r"WellKnownOpResolver has it", "--resolver tflite_ort:WellKnownOpResolver has it"),

@@ -36,6 +36,14 @@ class Hybrid(StrEnum):
     XNNPACK = "xnnpack"
 
 
+class Precision(StrEnum):
+    """How providers compute floats."""
+
+    FULL = "full"
+    BF16 = "bf16"
+    FP16 = "fp16"
+
+
 def beginning(names: Sequence[str]) -> Callable[[str], list[str]]:
     """What a shell completes: those of `names` that begin as what is typed."""
 
@@ -66,6 +74,14 @@ ProviderOptions = Annotated[
         "--provider-option",
         metavar="[PROVIDER:]KEY=VALUE",
         help="Option of the provider that is named, or of the first one; repeatable.",
+    ),
+]
+PrecisionOption = Annotated[
+    Precision,
+    typer.Option(
+        "--precision",
+        help="How providers compute floats: full is float32; bf16 and fp16 are faster on some "
+        "devices and less exact.",
     ),
 ]
 Mean = Annotated[
@@ -244,26 +260,20 @@ def refuse_unused_preparation(
         refuse_unused(context, "no input of the model takes sound", "rate")
 
 
-def check_written(
-    out: str | Path | None, option: str, model: Path | None = None, *, over_models: bool = False
-) -> None:
+def check_written(out: str | Path | None, option: str, *, over_models: bool = False) -> None:
     """Refuse a file that cannot be written now, not after the work; also one that would be lost.
 
     Args:
-        model: what the result is made of.
         over_models: whether the result may take the place of another model. If not, one may be
             meant as another input.
 
     Raises:
-        BadParameter: `out` is `model`, or another model or bundle.
+        BadParameter: `out` is a model or bundle.
         OSError: `out` is a folder, or its folder is not there.
     """
     if out is None:
         return
     path = Path(out)
-    # What is no model is refused when it is read, with a better reason.
-    if model is not None and is_model(model) and path.exists() and path.samefile(model):
-        raise typer.BadParameter("it is the model itself", param_hint=option)
     if not over_models and is_model(path):
         raise typer.BadParameter(f"{out} is a model, which would be lost", param_hint=option)
     fault = errno.EISDIR if path.is_dir() else errno.ENOENT

@@ -11,7 +11,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.files import writing
+from tflite_ort.files import made_folder, writing
 from tflite_ort.prediction.array_files import (
     InputError,
     dtype_name,
@@ -189,7 +189,7 @@ def write_outputs(target: Path | IO[bytes], outputs: Mapping[str, Array]) -> lis
         with writing(target) as (stream,):
             _write_archive(stream, outputs)
         return [target]
-    target.mkdir(parents=True, exist_ok=True)
+    made_folder(target)
     files = [target / f"{_file_name(name)}.npy" for name in outputs]
     if len({str(file).lower() for file in files}) < len(files):
         files = [file.with_stem(f"{i}_{file.stem}") for i, file in enumerate(files)]

@@ -15,6 +15,8 @@ from tflite_ort.command.arguments import (
     ExternalRoots,
     Hybrid,
     HybridOption,
+    Precision,
+    PrecisionOption,
     ProviderOptions,
     Providers,
     ResolverName,
@@ -99,6 +101,7 @@ def bench(
     seed: Seed = 0,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
+    precision: PrecisionOption = Precision.FULL,
     resolver: ResolverName = None,
     hybrid: HybridOption = Hybrid.AUTO,
     external_root: ExternalRoots = None,
@@ -113,16 +116,15 @@ def bench(
     _refuse_unused(context, len(counts), profile=profile, litert=litert)
     _check_written(json_file, html)
     resolver_of(resolver)
-    budgets(budget)
     providers = choices_of(provider, provider_option)
     roots = tuple(map(str, external_root or ()))
+    limits: dict[str, Any] = {"external_roots": roots, "budgets": budgets(budget)}
     settings = Settings(
         *(rounds, min_time, seed, litert, check, memory, providers, resolver, hybrid.value, roots),
-        tuple(budget or ()),
+        *(tuple(budget or ()), precision.value),
     )
     results, kinds, failed = list[Result](), dict[str, ModelKind](), False
     profiles = dict[str, Sequence[OperatorTime]]()
-    limits: dict[str, Any] = {"external_roots": roots, "budgets": budgets(budget)}
     files = _files(models, suite)
     for number, model in enumerate(files):
         activity.tell(f"bench {model.name}", number, len(files))

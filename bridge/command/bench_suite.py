@@ -15,6 +15,7 @@ from typing import Any
 
 from tflite_ort.command.benchmark import Result, Timing, as_record, machine
 from tflite_ort.command.terminal import new_console, new_table
+from tflite_ort.guard import protect
 from tflite_ort.schema import Model, Op, TensorType, read_model
 from tflite_ort.schema.values.resolve import tensor_views
 
@@ -56,7 +57,9 @@ def models_of(folder: Path) -> list[Path]:
         OSError: it is no folder.
     """
     os.listdir(folder)
-    return sorted(folder.rglob("*.tflite"))
+    found = sorted(folder.rglob("*.tflite"))
+    protect(found)
+    return found
 
 
 def kind_of(file: Path, **limits: Any) -> ModelKind:

@@ -35,6 +35,7 @@ from tflite_ort.optional import optional_module
 from tflite_ort.plan.profiling import OperatorTime
 from tflite_ort.prediction.tensors import unique_names
 from tflite_ort.providers.delegates import ProviderChoices
+from tflite_ort.providers.traits import FULL_PRECISION
 from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import BridgeError
 
@@ -65,6 +66,7 @@ class Settings:
         resolver: ``module:name`` of an `OpResolver` for our runtime, as `load_resolver` takes it.
         external_roots: of our runtime, as `Interpreter` takes it.
         budgets: of our runtime, as `budgets_of` takes them.
+        precision: of our runtime, as `Interpreter` takes it.
         limits: of integer inputs, pairs of tensor index and `index_limits`'s number.
     """
 
@@ -79,6 +81,7 @@ class Settings:
     hybrid: str = "auto"
     external_roots: Sequence[str] = ()
     budgets: Sequence[str] = ()
+    precision: str = FULL_PRECISION
     limits: Sequence[tuple[int, int]] = ()
 
 
@@ -157,6 +160,7 @@ def _our_interpreter(model: Path, threads: int, settings: Settings) -> Interpret
         model,
         num_threads=threads,
         providers=settings.providers,
+        precision=settings.precision,
         resolver=resolver,
         hybrid=settings.hybrid,
         external_roots=settings.external_roots,

@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 
 from tflite_ort.command.help import VerbCommand, VerbGroup
 from tflite_ort.command.terminal import complain, say, warn
-from tflite_ort.optional import late, referenced
+from tflite_ort.optional import imported, late, load
 
 if TYPE_CHECKING:
     from tflite_ort import schema
@@ -32,6 +32,9 @@ class Verb(NamedTuple):
     function: str
     summary: str
 
+
+# Libraries alone take more.
+_LEAST_BYTES = 224 << 20
 
 VERBS = {
     "run": Verb(
@@ -103,7 +106,8 @@ class LateCommand(TyperCommand):
 
 def command(verb: str) -> Any:
     """The command of a verb, with its options."""
-    named = referenced(f"tflite_ort.command.{VERBS[verb].function}")
+    module, _, name = VERBS[verb].function.partition(":")
+    named = getattr(imported(f"tflite_ort.command.{module}"), name)
     if isinstance(named, typer.Typer):
         return typer.main.get_command(named)
     own = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -133,12 +137,41 @@ class Commands(VerbGroup):
         with warnings.catch_warnings():
             warnings.showwarning = warn
             try:
+                _check_memory()
                 return super().invoke(ctx)
             except BrokenPipeError:  # who reads has enough
                 raise
-            except (schema.BridgeError, OSError, MemoryError, RecursionError) as error:
+            except ImportError as error:  # of a library for which there is no memory
+                complain(_first_cause(error))
+                raise typer.Exit(1) from error
+            except (OSError, MemoryError, RecursionError) as error:
                 complain(error)
                 raise typer.Exit(1) from error
+            except schema.BridgeError as error:
+                complain(error)
+                raise typer.Exit(1) from error
+
+
+def _check_memory() -> None:
+    """
+    Raises:
+        MemoryError: numpy and ONNX Runtime find no place. Python itself does not bear that: it
+            raises errors of other kinds in the middle of an import.
+    """
+    resource = load("resource")
+    limit = -1 if resource is None else resource.getrlimit(resource.RLIMIT_AS)[0]
+    if 0 <= limit < _LEAST_BYTES:
+        raise MemoryError(
+            f"there is not enough memory: the limit of the address space is {limit >> 20} MiB, "
+            f"the libraries take more than {_LEAST_BYTES >> 20} MiB"
+        )
+
+
+def _first_cause(error: Exception) -> Exception:
+    """What the loader of libraries has said; numpy puts a page of advice in front of it."""
+    while isinstance(error.__cause__, ImportError):
+        error = error.__cause__
+    return error
 
 
 app = typer.Typer(
@@ -175,6 +208,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         app()
-    except OSError as error:  # of help or a version that cannot be written
+    # Of help or a version that cannot be written, or where not even an error can be told of.
+    except (OSError, MemoryError) as error:
         complain(error)
         sys.exit(1)

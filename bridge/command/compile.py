@@ -15,6 +15,8 @@ from tflite_ort.command.arguments import (
     ExternalRoots,
     Hybrid,
     HybridOption,
+    Precision,
+    PrecisionOption,
     ProviderOptions,
     Providers,
     ResolverName,
@@ -32,6 +34,7 @@ def compile_models(
     models: Annotated[list[Path], typer.Argument(metavar="MODEL", help=".tflite files.")],
     provider: Providers = None,
     provider_option: ProviderOptions = None,
+    precision: PrecisionOption = Precision.FULL,
     threads: Annotated[int, typer.Option(min=1, help="Threads within an operator.")] = 1,
     batch: Annotated[
         int | None, typer.Option(min=1, help="Samples in a batch, for Interpreter(batch=N).")
@@ -64,6 +67,7 @@ def compile_models(
                 model,
                 cache=True if folder is None else folder,
                 providers=choices_of(provider, provider_option),
+                precision=precision.value,
                 num_threads=threads,
                 batch=batch,
                 hybrid=hybrid.value,

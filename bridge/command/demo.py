@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -14,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tflite_ort.interpreter import Interpreter
+from tflite_ort.shipped import shipped
 
 Array = npt.NDArray[Any]
 
@@ -42,15 +44,20 @@ def digits_model(name: str) -> Path:
     return DIGITS / f"{name}.tflite"
 
 
+def digits_content(name: str) -> bytes:
+    """What is in that file, also where the library is no folder."""
+    return shipped("tflite_ort.command", f"digits/{name}.tflite")
+
+
 def held_out() -> tuple[Array, Array]:
     """Shipped images uint8 [24, 8, 8] in 0..16, and labels int64 [24]."""
-    with np.load(DIGITS / "held_out.npz") as file:
+    with np.load(BytesIO(shipped("tflite_ort.command", "digits/held_out.npz"))) as file:
         return file["images"], file["labels"]
 
 
 def read_digits(model: str, images: Array) -> Answers:
     """Run a shipped model over images [N, 8, 8], one invoke each."""
-    interpreter = Interpreter(digits_model(model))
+    interpreter = Interpreter(model_content=digits_content(model))
     interpreter.allocate_tensors()
     image, answer = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
     outputs, seconds = [], []
@@ -108,7 +115,7 @@ def summary(labels: Array, answers: list[Answers], *, narrow: bool = False) -> T
     for column in ("size", "right", "invoke"):
         table.add_column(column, justify="right")
     for given in answers:
-        size = digits_model(given.model).stat().st_size
+        size = len(digits_content(given.model))
         right = int((given.digits == labels).sum())
         score, time = f"{right} of {len(labels)}", f"{given.milliseconds:.3f} ms"
         table.add_row(given.model, f"{size / 1024:.1f} KiB", score, time)
@@ -139,7 +146,7 @@ def demo_record() -> dict[str, Any]:
 def _record(answers: Answers, labels: Array) -> dict[str, Any]:
     return {
         "model": answers.model,
-        "bytes": digits_model(answers.model).stat().st_size,
+        "bytes": len(digits_content(answers.model)),
         "right": int((answers.digits == labels).sum()),
         "digits": answers.digits.tolist(),
         "probabilities": answers.probabilities.tolist(),

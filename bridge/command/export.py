@@ -34,6 +34,7 @@ from tflite_ort.command.arguments import (
     resolver_of,
 )
 from tflite_ort.command.outputs import STDOUT, file_at
+from tflite_ort.command.signatures import write_signatures
 from tflite_ort.command.terminal import (
     complain,
     new_console,
@@ -47,14 +48,13 @@ from tflite_ort.export_bundle import export_bundle
 from tflite_ort.export_check import ExportMismatch, check_export
 from tflite_ort.export_decoded import IMAGE
 from tflite_ort.export_form import Form, Written
-from tflite_ort.export_shapes import shaped
+from tflite_ort.export_shapes import as_exported
 from tflite_ort.generation.export import export_language_model, is_language_model
 from tflite_ort.opening import holds_bundle
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS, OPSET
 from tflite_ort.providers.exported_state import first_state
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import read_model
-from tflite_ort.signature_exports import signature_files
 from tflite_ort.signature_model import signature_model
 from tflite_ort.verification.report import OFF
 
@@ -218,10 +218,11 @@ def export(
         _export_bundle(model, _folder(model, out), check, options, as_json=as_json)
     elif all_signatures:
         read = read_model(model, external_roots=external_root or (), budgets=budgets(budget))
-        folder = _folder(model, out)
-        for key, path in signature_files(read, folder).items():
-            folder.mkdir(parents=True, exist_ok=True)
+
+        def write(key: str, path: Path) -> None:
             _export(model, str(path), options, {**form, "signature": key}, check, as_json=as_json)
+
+        write_signatures(read, _folder(model, out), write)
     else:
         beside = _beside(model, ".onnx")
         target = str(beside) if out is None else file_at(out, beside.name)
@@ -254,7 +255,7 @@ def _export(
     """
     quiet = target == STDOUT
     path = None if quiet else Path(target)
-    check_written(path, "OUT", model)
+    check_written(path, "OUT")
     of_decoded = check and bool(options["decode"])
     differences = {}
     try:
@@ -412,7 +413,7 @@ def _checked(
     read = read_model(model, external_roots=roots, budgets=limits)
     if form.signature is not None:
         read = signature_model(read, form.signature)
-    source = shaped(read, options["input_shapes"], options["batch"], resolver).model
+    source = as_exported(read, options["input_shapes"], options["batch"], resolver)
     found = check_export(
         exported, target, source, hybrid=options["hybrid"], resolver=resolver, form=form
     )

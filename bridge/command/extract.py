@@ -48,7 +48,7 @@ def extract(
     as_json: AsJson = False,
 ) -> None:
     """Write the part of a model that leads from some tensors to others, as a model."""
-    check_written(out, "OUT", model, over_models=True)
+    check_written(out, "OUT", over_models=True)
     source = read_model(model, external_roots=external_root or (), budgets=budgets(budget))
     part = extracted(source, start or (), stop or (), subgraph)
     content = write_model(part)

@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from tflite_ort.command.activity import activity
+from tflite_ort.command.paths import guarding
 from tflite_ort.command.terminal import complain, say
 from tflite_ort.optional import late
 from tflite_ort.suggestions import suggestion
@@ -77,7 +78,8 @@ class VerbCommand(TyperCommand):
         """Run the verb, and show so if it takes long."""
         with activity.during(str(ctx.info_name)):
             try:
-                return super().invoke(ctx)
+                with guarding(ctx):
+                    return super().invoke(ctx)
             except (schema.ModelError, schema.VersionError, schema.ExportError) as error:
                 complain(error, _sole_model(ctx.params))
                 raise typer.Exit(1) from error

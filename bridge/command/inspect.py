@@ -16,6 +16,8 @@ from tflite_ort.command.arguments import (
     BudgetNumbers,
     BundledModel,
     ExternalRoots,
+    Precision,
+    PrecisionOption,
     ProviderOptions,
     Providers,
     ResolverName,
@@ -30,7 +32,9 @@ from tflite_ort.command.inspected import Inspected
 from tflite_ort.command.placements import placed, unplaced
 from tflite_ort.command.terminal import complain, say, say_json
 from tflite_ort.metadata import Metadata, model_metadata
+from tflite_ort.missing_operators import lacking_signatures
 from tflite_ort.opening import holds_bundle, model_source
+from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     BridgeError,
     Budgets,
@@ -40,7 +44,10 @@ from tflite_ort.schema import (
 from tflite_ort.signature_model import signature_file, signature_model, signature_of
 
 # What is asked about a model, not about a bundle.
-_OF_A_MODEL = ("signature", "provider", "provider_option", "resolver", "external_root")
+_OF_A_MODEL = (
+    *("signature", "provider", "provider_option", "precision"),
+    *("resolver", "external_root"),
+)
 # What tells a script that a model cannot run here, as of ``versions``.
 _CANNOT_RUN = 3
 
@@ -55,6 +62,7 @@ def inspect(
     as_json: AsJson = False,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
+    precision: PrecisionOption = Precision.FULL,
     resolver: ResolverName = None,
     external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
@@ -63,6 +71,7 @@ def inspect(
     bundle, what is in it, or with --model one of its models. Exit code 3 if a model cannot run."""
     how = {
         "providers": choices_of(provider, provider_option),
+        "precision": precision.value,
         "resolver": resolver_of(resolver),
         "external_roots": external_root or (),
     }
@@ -119,10 +128,12 @@ def _inspected(
             model = signature_model(model, signature)
             described = described if index == 0 else Metadata()
         rows, problem, choice = placed(
-            file, how["providers"], how["resolver"], limits, roots, entry
+            file, how["providers"], how["resolver"], limits, roots, entry, how["precision"]
         )
     size = path.stat().st_size if name is None else memoryview(_bytes(source)).nbytes
-    return Inspected(path, size, model, described, rows or unplaced(model), problem, choice)
+    lacking = lacking_signatures(model, how["resolver"] or BuiltinOpResolver())
+    rows = rows or unplaced(model)
+    return Inspected(path, size, model, described, rows, problem, choice, lacking)
 
 
 def _bytes(source: Any) -> Any:

@@ -70,10 +70,14 @@ def _bytes(count: int) -> str:
 
 
 def _signature_table(found: Inspected) -> Table:
-    table = new_table("signature", "subgraph", "inputs", "outputs")
+    lacks = ["cannot run, lacks"] if found.lacking else []
+    table = new_table("signature", "subgraph", "inputs", "outputs", *lacks)
     for each in found.model.signature_defs:
         sides = (", ".join(e.name for e in entries) for entries in (each.inputs, each.outputs))
-        table.add_row(each.signature_key, str(each.subgraph_index), *sides)
+        missing = found.lacking.get(each.signature_key, ())
+        lacking = [", ".join(f"{row.name} version {row.version}" for row in missing)]
+        cells = (each.signature_key, str(each.subgraph_index), *sides)
+        table.add_row(*cells, *(lacking if lacks else ()))
     return table
 
 

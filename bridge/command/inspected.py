@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tflite_ort.command.placements import Row
 from tflite_ort.metadata import Metadata
+from tflite_ort.missing_operators import MissingOperator
 from tflite_ort.model_costs import Costs, costs
 from tflite_ort.schema import Model, TensorType
 from tflite_ort.versioning import version_warnings
@@ -26,6 +27,7 @@ class Inspected:
         rows: by operator and place, how many.
         problem: why it cannot run; empty where it can.
         choice: why it runs on these providers; empty where they were named.
+        lacking: by key of a signature that cannot run, the operators that nothing runs.
     """
 
     path: Path
@@ -35,6 +37,7 @@ class Inspected:
     rows: Counter[Row]
     problem: str
     choice: str = ""
+    lacking: Mapping[str, Sequence[MissingOperator]] = field(default_factory=dict)
 
     @cached_property
     def costs(self) -> Costs:
@@ -57,7 +60,10 @@ class Inspected:
             "problem": self.problem,
             "choice": self.choice,
             **asdict(self.costs),
-            "signatures": signatures(self.model),
+            "signatures": [
+                {**each, "missing": list(map(str, self.lacking.get(each["key"], ())))}
+                for each in signatures(self.model)
+            ],
             "subgraphs": [
                 {
                     side: [_tensor(graph.tensors[index]) for index in getattr(graph, side)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from typing import Any
 
 from tflite_ort.schema import Op, TensorType
 from tflite_ort.schema.file.flow import INLINED
+from tflite_ort.shipped import shipped
 from tflite_ort.suggestions import suggestion
 from tflite_ort.versioning.known import KNOWN, known_versions, span
 from tflite_ort.versioning.type_versions import first_version
@@ -43,9 +43,7 @@ class TypeStatus:
 
 def read_record() -> Record:
     """What the test suite measured, by ``python -m pytest --write-placements``."""
-    record: Record = json.loads(
-        files("tflite_ort.command").joinpath("placements.json").read_text("utf-8")
-    )
+    record: Record = json.loads(shipped("tflite_ort.command", "placements.json"))
     return record
 
 

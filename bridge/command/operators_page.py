@@ -20,6 +20,7 @@ from tflite_ort.fallback_kernels import custom_kernel
 from tflite_ort.opmap import custom_translator
 from tflite_ort.schema import Op
 from tflite_ort.schema.file.flow import INLINED
+from tflite_ort.schema.values.operators import is_flex
 from tflite_ort.versioning.disagreements import DISAGREEMENTS
 from tflite_ort.versioning.known import KNOWN, known_versions
 
@@ -162,8 +163,9 @@ def _reasons(op: Op, types: Mapping[str, Runs]) -> list[str]:
 
 
 def _custom_names() -> set[str]:
+    """Without TensorFlow's, which have a page of their own."""
     pairs = (*custom_translator.pairs(), *custom_kernel.pairs())
-    return {key for key, _ in pairs if not isinstance(key, Op)}
+    return {key for key, _ in pairs if not isinstance(key, Op) and not is_flex(key)}
 
 
 def _history(op: Op) -> str:

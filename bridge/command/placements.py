@@ -10,6 +10,7 @@ from tflite_ort.command.advice import on_the_command_line
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.plan.placements import Placement
 from tflite_ort.providers.delegates import ProviderChoices
+from tflite_ort.providers.traits import FULL_PRECISION, traits_of
 from tflite_ort.schema import BridgeError, Budgets, Model, Op
 from tflite_ort.versioning.resolver import OpResolver
 
@@ -24,6 +25,7 @@ def placed(
     budgets: Budgets | None = None,
     external_roots: Sequence[Path] = (),
     name: str | None = None,
+    precision: str = FULL_PRECISION,
 ) -> tuple[Counter[Row], str, str]:
     """The rows of a model, of a bundle of the one called `name`, or why it cannot run; and why it
     runs on these providers, if they were chosen here."""
@@ -31,6 +33,7 @@ def placed(
         interpreter = Interpreter(
             path,
             providers=providers,
+            precision=precision,
             resolver=resolver,
             external_roots=external_roots,
             budgets=budgets,
@@ -45,10 +48,13 @@ def placed(
 
 
 def _place(row: Placement) -> str:
-    """The delegate, and the providers of its session where they are not the delegate's alone."""
-    if row.provider in ("", row.delegate):
-        return row.delegate or row.runs_on
-    return f"{row.delegate} ({row.provider})"
+    """The delegate, the providers of its session where they are not the delegate's alone, and the
+    precision of floats where the delegate has a choice."""
+    said = [] if row.provider in ("", row.delegate) else [row.provider]
+    if row.precision and len(traits_of(row.delegate).precisions) > 1:
+        said.append(row.precision)
+    place = row.delegate or row.runs_on
+    return f"{place} ({', '.join(said)})" if said else place
 
 
 def unplaced(model: Model) -> Counter[Row]:

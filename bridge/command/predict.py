@@ -26,6 +26,8 @@ from tflite_ort.command.arguments import (
     HybridOption,
     Mean,
     ModelFile,
+    Precision,
+    PrecisionOption,
     ProviderOptions,
     Providers,
     Rate,
@@ -139,6 +141,7 @@ def predict(
     overwrite: Overwrite = False,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
+    precision: PrecisionOption = Precision.FULL,
     resolver: ResolverName = None,
     hybrid: HybridOption = Hybrid.FLOAT,
     external_root: ExternalRoots = None,
@@ -150,6 +153,7 @@ def predict(
         refuse_unused(context, "needs --engine ray", "address", "gpus")
     arguments = {
         "providers": choices_of(provider, provider_option),
+        "precision": precision.value,
         "resolver": resolver_of(resolver),
         "hybrid": hybrid.value,
         "external_roots": external_root or (),
@@ -161,18 +165,15 @@ def predict(
     refuse_unused_preparation(context, preparation, worker.inputs)
     given = {"inputs": inputs, "rows": rows, "provider": [provider, provider_option]}
     given |= {"mean": mean, "std": std, "rate": rate, "hybrid": hybrid.value, "budget": budget}
-    given |= {
-        "resolver": resolver,
-        "external roots": list(map(str, external_root or ())),
-    }
-    description = {**given, **_description(model, setup, worker)}
+    given |= {"resolver": resolver, "external roots": list(map(str, external_root or ()))}
+    given |= {"precision": precision.value, **_description(model, setup, worker)}
     units = units_of(inputs, rows=rows, names=_read_names(worker, setup), out=out)
     units = _with_columns(context, list(units)) if column else units
     with locked(out):
         job = opened_job(
             out,
             writer_for(out, worker.columns),
-            description,
+            given,
             _noted(units, dict(_notes(worker, preparation)), here=engine is not Engine.RAY),
             overwrite=overwrite,
             save_seconds=save_every,

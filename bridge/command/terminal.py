@@ -157,7 +157,8 @@ def complain(error: Exception, model: Path | None = None) -> None:
     Args:
         model: the file, for an error that does not name one.
     """
-    if isinstance(error, schema.UnreadableModel) and isinstance(error.__cause__, OSError):
+    # In this order: there may be no memory for the schema.
+    if isinstance(error.__cause__, OSError) and isinstance(error, schema.UnreadableModel):
         error = error.__cause__
     text = on_the_command_line(str(error) or _SAYS_NOTHING.get(type(error), type(error).__name__))
     if isinstance(error, OSError) and error.strerror:

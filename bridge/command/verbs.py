@@ -56,7 +56,7 @@ def versions(
 ) -> None:
     """Say which operator versions and runtime a model needs; exit code 3 if one is not known. Of an
     operator, which versions there are, and where it runs on which element types."""
-    check_written(fix, "--fix", model, over_models=True)
+    check_written(fix, "--fix", over_models=True)
     text, code = versions_command(model, as_json, fix, external_root or ())
     say(*text.split("\n"))
     raise typer.Exit(code)

@@ -20,6 +20,8 @@ from tflite_ort.command.arguments import (
     HybridOption,
     Mean,
     ModelOrBundle,
+    Precision,
+    PrecisionOption,
     ProviderOptions,
     Providers,
     Rate,
@@ -45,12 +47,15 @@ from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.export import export_onnx
 from tflite_ort.files import write_bytes, write_text
+from tflite_ort.guard import protect
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.json_text import parsed
 from tflite_ort.optional import late
-from tflite_ort.prediction.array_files import InputError
+from tflite_ort.prediction.array_files import InputError, open_plain
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.tensors import described_inputs
+from tflite_ort.providers.delegates import AUTO
+from tflite_ort.providers.traits import FULL_PRECISION
 from tflite_ort.schema import ExportError, Model, write_model
 from tflite_ort.verification.extraction import extract as extracted
 from tflite_ort.verification.extraction import one_operator
@@ -181,6 +186,7 @@ def verify(
     hybrid: HybridOption = Hybrid.AUTO,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
+    precision: PrecisionOption = Precision.FULL,
     resolver: ResolverName = None,
     profile: Profiled = None,
     external_root: ExternalRoots = None,
@@ -188,9 +194,9 @@ def verify(
 ) -> None:
     """Run a model in several runtimes and say which operator is off; exit code 4 if one is."""
     _refuse_unused(context, with_onnx=onnx is not None, with_inputs=bool(inputs))
-    _check_written(model, json_file, html, extract)
-    found = resolver_of(resolver)
-    settings = Settings(choices_of(provider, provider_option), threads, hybrid.value, found)
+    _check_written(json_file, html, extract)
+    found, providers = resolver_of(resolver), choices_of(provider, provider_option)
+    settings = Settings(providers, threads, hybrid.value, found, precision=precision.value)
     limits: dict[str, Any] = {"external_roots": external_root or (), "budgets": budgets(budget)}
     how = Preparation(normalization=normalization_of(mean, std), rate=rate)
     given = _Files(inputs or (), seed, how, found, context, json_file == "-")
@@ -208,10 +214,9 @@ def verify(
             progress=activity.tell,
             **limits,
         )
-    _write_files(report, json_file, html)
     if overlay is not None:
         _write_overlay(report, overlay, _exported(source, hybrid.value, found))
-    print(report.to_json(), end="") if json_file == "-" else _print(report)
+    _write(report, json_file, html)
     if extract is not None:
         _extract(source, report, extract)
     raise typer.Exit(report.exit_code if report.complete else INTERRUPTED)
@@ -226,29 +231,32 @@ def _refuse_unused(context: typer.Context, *, with_onnx: bool, with_inputs: bool
         refuse_unused(context, "needs --input", "mean", "std", "rate")
 
 
-def _check_written(
-    model: Path, json_file: str | None, html: Path | None, part: Path | None
-) -> None:
+def _check_written(json_file: str | None, html: Path | None, part: Path | None) -> None:
     """Say now what cannot be written, not after the work."""
     if html is not None:
         environment()
     check_written(json_file, "--json")
     check_written(html, "--report")
-    check_written(part, "--extract", model, over_models=True)
+    check_written(part, "--extract", over_models=True)
 
 
 def _on_device(settings: Settings, model: Path, limits: dict[str, Any]) -> Settings:
     """`settings` with the device for the model, if they leave it to be chosen."""
     chosen = {"num_threads": settings.threads, "hybrid": settings.hybrid}
+    chosen["precision"] = settings.precision
     of = {"model_path": model, "resolver": settings.resolver, **chosen, **limits}
-    return replace(settings, providers=device_choice.resolved(settings.providers, of))
+    if settings.providers != AUTO:
+        return settings
+    found = device_choice.resolved(AUTO, of)
+    return replace(settings, providers=found, precision=FULL_PRECISION)
 
 
-def _write_files(report: Report, json_file: str | None, html: Path | None) -> None:
+def _write(report: Report, json_file: str | None, html: Path | None) -> None:
     if json_file is not None and json_file != "-":
         write_text(json_file, report.to_json())
     if html is not None:
         write_text(html, to_html(report))
+    print(report.to_json(), end="") if json_file == "-" else _print(report)
 
 
 def _write_overlay(report: Report, folder: Path, exported: ModelProto | None) -> None:
@@ -265,7 +273,8 @@ def _exported(model: Model, hybrid: str, resolver: OpResolver | None) -> ModelPr
 
 
 def _mapping(path: Path) -> dict[str, str | int]:
-    read = parsed(path.read_bytes(), InputError, str(path))
+    with open_plain(path) as stream:
+        read = parsed(stream.read(), InputError, str(path))
     if not isinstance(read, dict) or not all(isinstance(v, (str, int)) for v in read.values()):
         raise InputError(f"{path} is not a JSON object of names or indices of tensors")
     return read
@@ -307,6 +316,7 @@ def _given(given: _Files, source: Model, path: Path) -> list[dict[int, Array]]:
     images = sorted(path for path in folder.iterdir() if path.suffix.lower() in _IMAGES)
     if not images:
         raise InputError(f"no images in {folder}")
+    protect(images)
     tells = [given.tell, *[None] * (len(images) - 1)]
     return [
         drawn | read_inputs([str(path)], columns, how, each)
@@ -332,7 +342,7 @@ def _print(report: Report) -> None:
 
 def _print_runtime(result: RuntimeResult) -> None:
     say("")
-    say(f"{result.runtime}: {result.verdict}. {result.reason}")
+    _tell(f"{result.runtime}: {result.verdict}. {result.reason}")
     if result.outputs_only:
         say(f"only outputs were compared: {result.outputs_only}")
     if result.error:
@@ -371,11 +381,13 @@ def _print_times(result: RuntimeResult) -> None:
 
 
 def _print_operators(result: RuntimeResult) -> None:
-    """Those that are off by themselves, the first ones."""
+    """Those that are off by themselves, the first ones; else those that round otherwise."""
     off = [each for each in result.operators if each.within is False]
+    what = "operator off by itself" if off else "operator that rounds otherwise"
+    off = off or [each for each in result.operators if each.rounds_otherwise]
     if not off:
         return
-    table = new_table("operator off by itself", "version", "alone", "in the network")
+    table = new_table(what, "version", "alone", "in the network")
     for each in off[:_WORST]:
         alone, network = (
             "" if found is None else found.words for found in (each.isolated, each.accumulated)
@@ -401,7 +413,14 @@ def _print_known(operators: Sequence[OperatorResult]) -> None:
         labels.setdefault(each.known, []).append(each.label)
     for known, named in labels.items():
         if known:
-            say(f"known of {', '.join(named)}: {known}")
+            _tell(f"known of {', '.join(named)}: {known}")
+
+
+def _tell(text: str) -> None:
+    """As `say`, with lines that end between words on a terminal."""
+    first, *others = text.split("\n")
+    for line in (first, *(f"  {each}" for each in others)):
+        new_console().print(line)
 
 
 def _extract(model: Model, report: Report, out: Path) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import zipfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from tflite_ort.command.operator_status import (
 from tflite_ort.command.terminal import shown
 from tflite_ort.files import write_bytes
 from tflite_ort.metadata import associated_files
-from tflite_ort.missing_operators import MissingOperator, missing_operators
+from tflite_ort.missing_operators import lacking_signatures, missing_operators
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     Model,
@@ -82,7 +82,7 @@ class VersionReport:
 
     @property
     def refused(self) -> bool:
-        """Whether some operator is not known in its version, so that the model does not load."""
+        """Whether some operator is not known in its version, so that what needs it cannot run."""
         return any(row.refused for row in self.operators)
 
     def as_dict(self) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def version_report(model: Model, resolver: OpResolver | None = None) -> VersionR
     """
     resolver = BuiltinOpResolver() if resolver is None else resolver
     return VersionReport(
-        _operators(model, missing_operators(model, resolver)),
+        _operators(model, _refusals(model, resolver)),
         minimum_runtime(model),
         minimum_runtime(update_versions(model)),
         declared_runtime(model),
@@ -186,10 +186,30 @@ def version_report(model: Model, resolver: OpResolver | None = None) -> VersionR
     )
 
 
-def _operators(model: Model, missing: Sequence[MissingOperator]) -> tuple[OperatorVersion, ...]:
+def _refusals(model: Model, resolver: OpResolver) -> dict[tuple[Op, str, int], str]:
+    """By operator, name and version, why nothing runs it; and which signatures need it, where there
+    are others."""
+    lacking = lacking_signatures(model, resolver)
+    refusals = {}
+    for item in missing_operators(model, resolver):
+        place = item.op, item.name, item.version
+        keys = [
+            key
+            for key, rows in lacking.items()
+            if place in [(row.op, row.name, row.version) for row in rows]
+        ]
+        others = len(keys) < len(model.signature_defs)
+        names = ", ".join(map(repr, keys))
+        where = f"; needed by the signatures {names} alone" if keys and others else ""
+        refusals[place] = f"{item}{where}"
+    return refusals
+
+
+def _operators(
+    model: Model, refusals: Mapping[tuple[Op, str, int], str]
+) -> tuple[OperatorVersion, ...]:
     uses = Counter(op.opcode_index for graph in model.subgraphs for op in graph.operators)
     required = required_versions(model)
-    refusals = {(item.op, item.name, item.version): str(item) for item in missing}
     rows = []
     for index, code in enumerate(model.operator_codes):
         op, version, key = code.builtin_code, code.version, operator_key(code)

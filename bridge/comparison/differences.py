@@ -14,7 +14,7 @@ from tflite_ort.schema.values.view import Quantization
 Array = npt.NDArray[Any]
 
 # Channels of fewer elements say nothing about a share.
-_CHANNEL = 16
+_CHANNEL = 8
 # What a product and a quotient in float32 may be off, relative.
 _FLOAT_NOISE = 4 * float(np.finfo(np.float32).eps)
 # Elements that are compared at a time.
@@ -57,7 +57,7 @@ class Difference:
         nan: elements that are NaN on one side alone.
         infinite: elements that are infinite on one side alone, or with the other sign.
         crowded: of quantised tensors, the largest share of elements that differ in one channel
-            (the last axis), of channels with 16 elements and more.
+            (the last axis), of channels with 8 elements and more.
         problem: why it cannot be compared, such as a shape that is another one; the numbers
             then mean nothing.
     """

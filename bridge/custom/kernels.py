@@ -12,18 +12,21 @@ from tflite_ort.schema import Model, OperatorView
 from tflite_ort.schema.file.flow import inlined_subgraph
 from tflite_ort.schema.values.inlining import FlatModel, flat
 from tflite_ort.schema.values.inputs import Inputs
-from tflite_ort.schema.values.operators import Key, key_of
+from tflite_ort.schema.values.operators import Key, is_flex, key_of
 from tflite_ort.schema.values.sizes import may_differ
 from tflite_ort.versioning.registry import Entry, Pair
 from tflite_ort.versioning.resolver import OpResolver, operator_key
 
 if TYPE_CHECKING:
     from tflite_ort.custom import functions, life_cycle
+    from tflite_ort.schema.flex import lists, rewriting
     from tflite_ort.schema.values import attention_composite
     from tflite_ort.versioning.registration import Function, Registration
 else:  # few models have operators that a user registered
     functions = late("tflite_ort.custom.functions")
     life_cycle = late("tflite_ort.custom.life_cycle")
+    lists = late("tflite_ort.schema.flex.lists")
+    rewriting = late("tflite_ort.schema.flex.rewriting")
     attention_composite = late("tflite_ort.schema.values.attention_composite")
 
 # The outputs of an operator with their shapes, None where these depend on data; it is told
@@ -32,6 +35,18 @@ Preparer = Callable[[OperatorView[Any], bool], "functions.Outputs | None"]
 
 
 Nodes = dict[tuple[int, int], "life_cycle.LifeCycleNode"]  # by subgraph and index
+
+
+def _rewritten(model: Model, resolver: OpResolver) -> Model:
+    """`model` with TFLite's operators in the place of TensorFlow's that compute the same, but for
+    those that a user registered."""
+    names = {code.custom_code or "" for code in model.operator_codes}
+    if not any(map(is_flex, names)):
+        return model
+    kept = {str(key) for key, _ in resolver.registered}
+    if names.isdisjoint(kept):
+        model = lists.with_tensors(model)
+    return rewriting.rewritten(model, kept)
 
 
 class BoundResolver(OpResolver):
@@ -55,8 +70,8 @@ class BoundResolver(OpResolver):
 
     def __init__(self, resolver: OpResolver, model: Model, num_threads: int = 0) -> None:
         super().__init__()
+        self._whole = model = _rewritten(model, resolver)
         self.model = flat(model)
-        self._whole = model
         self._of_any_size: FlatModel | None = None
         self.translators = resolver.translators.copy()
         self.kernels = resolver.kernels.copy()

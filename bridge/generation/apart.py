@@ -7,17 +7,17 @@ import os
 import signal
 import struct
 import subprocess
-import sys
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from tflite_ort.generation.errors import GenerationError, needed
+from tflite_ort.own_process import own_process
 
-_PROGRAM = str(Path(__file__).with_name("text_process.py"))
+_MODULE = "tflite_ort.generation.text_process"
+_PROGRAM = os.path.join(os.path.dirname(__file__), "text_process.py")
 _HEAD = struct.Struct("<cQ")
 _ERROR, _FILE = b"e", b"f"
 # Seconds of the processor for an answer; bytes of memory without a file, and at most.
@@ -44,7 +44,7 @@ class Apart:
         needed(library, f"{what} of this bundle")
         space = min(_SPACE + growth * len(file), _MOST)
         limits = (str(_SECONDS), str(space))
-        self._command = [sys.executable, "-P", _PROGRAM, library, *limits]
+        self._arguments = [library, *limits]
         self._what, self._file = what, file
         self._process: subprocess.Popen[bytes] | None = None
         self._unread = False
@@ -102,9 +102,8 @@ class Apart:
     def _started(self) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
         try:
-            process = subprocess.Popen(
-                self._command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
-            )
+            command = [*own_process(_MODULE, _PROGRAM), *self._arguments]
+            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
         except OSError as error:
             raise GenerationError(f"{self._what} failed: {error}") from error
         self._owner = os.getpid()

@@ -19,6 +19,7 @@ from tflite_ort.generation.sampling import Sampler, Sampling
 from tflite_ort.generation.stopping import Waiting
 from tflite_ort.generation.vocabulary import TextStream, Vocabulary, vocabulary_of
 from tflite_ort.providers.delegates import ProviderChoices
+from tflite_ort.providers.traits import FULL_PRECISION
 from tflite_ort.schema import Budgets
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -30,7 +31,7 @@ class LanguageModel:
 
     Args:
         bundle: a ``.litertlm``, or a bundle of its kind: a path or the bytes.
-        providers, num_threads, cache, budgets: as `Interpreter` takes them.
+        providers, precision, num_threads, cache, budgets: as `Interpreter` takes them.
         hybrid: as `Interpreter` takes it. The default rounds activations as LiteRT does by
             default, so that the most likely tokens are those of LiteRT.
         cache_length: of the signatures to use, where there are several sizes of caches; None for
@@ -56,6 +57,7 @@ class LanguageModel:
         bundle: Source,
         *,
         providers: ProviderChoices | None = None,
+        precision: str = FULL_PRECISION,
         num_threads: int | None = None,
         hybrid: str = "xnnpack",
         cache: CacheChoice | None = None,
@@ -68,6 +70,7 @@ class LanguageModel:
         self._network = Network(
             *(bundle, opened, self.metadata, cache_length),
             providers=providers,
+            precision=precision,
             num_threads=num_threads,
             hybrid=hybrid,
             cache=cache,
@@ -231,4 +234,7 @@ def generate(bundle: Source, prompt: Prompt, **choices: Any) -> Generated:
     return LanguageModel(bundle, **of_model).generate(prompt, **choices)
 
 
-_MODEL_CHOICES = ("providers", "num_threads", "hybrid", "cache", "budgets", "cache_length")
+_MODEL_CHOICES = (
+    *("providers", "precision", "num_threads", "hybrid"),
+    *("cache", "budgets", "cache_length"),
+)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tflite_ort.bundles import Bundle
-from tflite_ort.bundles.wire import Message
 from tflite_ort.generation.sampling import Sampling
 from tflite_ort.schema import MalformedBundle
+from tflite_ort.schema.file.wire import Message
 
 LLM, EXECUTOR = "LlmMetadataProto", "ExecutorMetadataProto"
 

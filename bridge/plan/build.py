@@ -256,7 +256,8 @@ def _check_kernels(graph: Specialized, assignment: Assignment, kernels: Registry
         Untranslatable: there are some; the message lists all of them.
     """
     missing = [
-        f"  {op.label} version {op.version}: {assignment.reasons[op.index]}; no numpy kernel"
+        f"  {op.label} version {op.version}: "
+        + "; ".join(filter(None, (assignment.reasons[op.index], "no numpy kernel")))
         for op in graph.operators
         if assignment.backends[op.index] == NUMPY and kernels.of(op) is None
     ]

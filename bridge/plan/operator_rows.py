@@ -106,6 +106,7 @@ class OperatorRows:
             self._options(op) if op.custom_code is None else None,
             None if given is None else self._constants.row(given),
             bodies,
+            op.origin,
         ]
 
     def _body(self, body: Specialized) -> Row:

@@ -19,6 +19,9 @@ class Placement:
         provider: the execution provider that ONNX Runtime really gave its nodes to, with commas
             where there are several; empty in numpy.
         choice: with ``providers="auto"``, what each device took and why this one was chosen.
+        precision: of floats in its session: ``"full"``, ``"bf16"`` or ``"fp16"``, or ``"own
+            options"`` where those that the provider was given say something else. Empty in numpy,
+            and where it is not known what the provider does.
     """
 
     index: int
@@ -31,6 +34,7 @@ class Placement:
     subgraph: int = 0
     provider: str = ""
     choice: str = ""
+    precision: str = ""
 
 
 @record

@@ -49,12 +49,13 @@ class Report:
             yield _row(op, "numpy", "", number, reason)
 
     def _in_ort(self, part: Partition, number: int) -> Iterator[Placement]:
-        name = self.backends[part.backend].name
+        delegate = self.backends[part.backend]
+        name, precision = delegate.name, delegate.computes_in
         for op in part.operators:
             used = self.providers.get(op.index, name)  # no session where all is handed on
             reason = self.reasons.get(op.index, "")
             for row in (_row(op, "ort", name, number, reason), *_inside(op, name, number)):
-                yield replace(row, provider=used)
+                yield replace(row, provider=used, precision=precision)
 
 
 def _because(op: OperatorView[Any], row: Placement) -> Placement:

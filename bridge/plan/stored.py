@@ -250,6 +250,7 @@ class StoredPlan:
     Args:
         types: of the tensors that it keeps.
         rows: of the placements, read when somebody asks.
+        has_kernels: whether numpy runs some of it.
     """
 
     run: Run
@@ -258,6 +259,7 @@ class StoredPlan:
     rows: Callable[[], Sequence[Row]]
     seconds: tuple[float, float]
     unusable: Mapping[str, str]
+    has_kernels: bool
 
     @property
     def arrays(self) -> dict[int, Array]:
@@ -328,7 +330,7 @@ def stored_plan(
     called = {_first_file(each): _stored_session(each, entry, around) for each in entry.called}
     run = run_of(row, "", memory, Source(entry, around, arrays, explain, called, []))
     seconds = (0.0, time.perf_counter() - started)
-    return StoredPlan(run, memory, row.types, entry.rows, seconds, {})
+    return StoredPlan(run, memory, row.types, entry.rows, seconds, {}, row.has_kernels)
 
 
 def run_of(row: WholeRow, place: str, memory: Memory, source: Source) -> Run:

@@ -61,7 +61,7 @@ class StoredOperators:
 
     def operator(self, row: Row) -> OperatorView[Any]:
         """The operator that a row describes."""
-        number, code, version, index, subgraph, *views, options, custom, bodies = row
+        number, code, version, index, subgraph, *views, options, custom, bodies, origin = row
         inputs, outputs, inner = views
         _check(int, version, index, subgraph)
         given = None if custom is None else self._arrays.octets(custom)
@@ -77,6 +77,7 @@ class StoredOperators:
             subgraph=subgraph,
             intermediates=tuple(self.tensors[each] for each in inner),
             bodies=tuple(_body(*each) for each in bodies),
+            origin=str(origin),
         )
         if code is None:
             made: Any = self._options(options_table(op.op), options)

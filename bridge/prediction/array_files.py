@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
 import struct
 import tokenize
@@ -16,7 +18,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.schema import BridgeError
+from tflite_ort.schema import BridgeError, UnreadableModel
+from tflite_ort.schema.file import plain_files
 
 Array = npt.NDArray[Any]
 # What get_input_details and get_output_details say of one tensor.
@@ -31,6 +34,8 @@ DAMAGED = (
 _LONGEST_NAME = 200
 # What an archive may unpack to: so much, or so many times its own size.
 _MOST_UNPACKED, _MOST_TIMES = 1 << 30, 100
+# How numpy compresses.
+_COMPRESSED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _EXTENDED_FLOATS = (np.dtype(ml_dtypes.bfloat16),)
 
 
@@ -38,11 +43,34 @@ class InputError(BridgeError, ValueError):
     """What is given as an input cannot be one of this model's."""
 
 
+class TooLargeNumber(InputError):
+    """A number would become infinite."""
+
+
+def open_plain(path: str | os.PathLike[str]) -> io.BufferedReader:
+    """A plain file, opened to be read: a pipe would block, and a device might have no end.
+
+    Raises:
+        InputError: it is no plain file.
+        OSError: it cannot be opened.
+    """
+    try:
+        return plain_files.open_plain(path)
+    except UnreadableModel as error:
+        raise InputError(str(error)) from error
+
+
+def check_plain(path: str | os.PathLike[str]) -> None:
+    """As `open_plain`, for who opens the file itself."""
+    open_plain(path).close()
+
+
 def loaded_array(path: Path, *, mapped: bool = False) -> Array:
     """The array of an ``.npy`` file.
 
     Args:
-        mapped: its data are read where they are looked at.
+        mapped: its data are read where they are looked at, so that those of a shape that does not
+            fit are not read at all.
 
     Raises:
         InputError: it is no such file.
@@ -72,12 +100,16 @@ def read_npz(path: Path) -> dict[str, Array]:
 
 def _check_size(path: Path, archive: Any) -> None:
     """Refuses what unpacks to very much more than it is."""
-    unpacked = sum(entry.file_size for entry in archive.zip.infolist())
+    entries = archive.zip.infolist()
+    if any(each.compress_type not in _COMPRESSED for each in entries):
+        raise InputError(f"{path} is compressed in a way that numpy does not write")
+    unpacked = sum(entry.file_size for entry in entries)
     if unpacked > max(_MOST_UNPACKED, _MOST_TIMES * path.stat().st_size):
         raise InputError(f"{path} unpacks to {unpacked} bytes: give its arrays as .npy files")
 
 
 def _loaded(path: Path, mode: Any = None) -> Any:
+    check_plain(path)
     try:
         return np.load(path, mmap_mode=mode, allow_pickle=False)
     except DAMAGED as error:
@@ -88,10 +120,13 @@ def array_of(value: Any, origin: object, dtype: Any = None) -> Array:
     """What `numpy.asarray` makes of a value.
 
     Raises:
-        InputError: it is nested lists of different lengths.
+        InputError: it is nested lists of different lengths, or has an integer beyond floats among
+            floats.
     """
     try:
         return np.asarray(value, dtype)
+    except OverflowError as error:
+        raise TooLargeNumber(f"{origin} holds an integer that no float can be") from error
     except ValueError as error:
         raise InputError(f"{origin} holds lists of different lengths") from error
 
@@ -131,13 +166,13 @@ def cast(array: Array, details: Details, origin: object) -> Array:
             f"takes {dtype_name(dtype)}"
         )
     if array.dtype.kind == "U":
-        array = np.strings.encode(array, "utf-8")
+        array = np.char.encode(array, "utf-8")
     with np.errstate(over="ignore"):
         taken = array.astype(object if dtype.kind == "S" else dtype, copy=False)
     if array.dtype.kind in "iufc" and taken is not array and np.isinf(taken).any():
         finite = np.abs(array[np.isfinite(array) & np.isinf(taken)])
         if finite.size:
-            raise InputError(
+            raise TooLargeNumber(
                 f"{origin} holds {array.dtype} {finite.max():g}, which input {name!r}, "
                 f"{dtype_name(dtype)}, would take as infinite"
             )

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tflite_ort.prediction.array_files import (
     DAMAGED,
     Array,
     InputError,
+    TooLargeNumber,
     array_of,
     cast,
     fitted,
@@ -45,7 +46,7 @@ def rows_of_file(path: str, column: InputColumn, preparation: Preparation) -> It
         for stretch in preparation.ear_of(column).stretches(open_wav(Path(path))):
             yield row_of(stretch, column)
     elif suffix == ARRAY:
-        yield sample(loaded_array(Path(path)), column, path)
+        yield np.array(sample(loaded_array(Path(path), mapped=True), column, path))
     else:
         yield row_of(_picture(path, column, preparation), column)
 
@@ -80,20 +81,24 @@ class Cells:
     Args:
         origin: what the column is called in errors.
         folder: where the paths in cells are looked up.
+        first: the number of the first row.
     """
 
     given: InputColumn
     preparation: Preparation
     origin: str
     folder: str
+    first: int = 0
 
     def of(self, column: Any) -> Iterator[Array | Exception]:
         """The value of each cell, or why there is none."""
         values = column if isinstance(column, np.ndarray) else self.unpacked(column)
         stored = not isinstance(values, np.ndarray)
-        for value in values:
+        for number, value in enumerate(values, self.first):
             try:
                 yield self._value(_as_python(value, self.origin) if stored else value)
+            except TooLargeNumber as error:
+                yield TooLargeNumber(f"row {number}: {error}")
             except ROW_ERRORS as error:
                 yield error
 
@@ -140,8 +145,9 @@ class Cells:
         if not text.strip():
             raise InputError(f"{self.origin} has no value here")
         if text.lstrip().startswith("["):
-            listed = parsed(text, InputError, f"what {self.origin} holds here")
-            return self._fitted(array_of(listed, self.origin))
+            return self._fitted(self._listed(text))
+        if _is_beyond_floats(text):
+            raise TooLargeNumber(f"{self.origin} holds {_quoted(text)}, which no float can be")
         arrow: Any = optional_module("pyarrow")
         if math.prod(self.given.row) == 1:
             number = _numbers(arrow.array([text]), self._dtype)
@@ -149,15 +155,33 @@ class Cells:
                 return self._fitted(number.to_numpy(zero_copy_only=False))
         path = os.path.join(self.folder, text)
         if not os.path.isfile(path):  # a device might have no end
-            quoted = text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
             raise InputError(
-                f"{self.origin} holds {quoted!r}: no value that input {self.given.name!r} takes, "
-                f"and no file in {self.folder or os.curdir}"
+                f"{self.origin} holds {_quoted(text)}: no value that input {self.given.name!r} "
+                f"takes, and no file in {self.folder or os.curdir}"
+            )
+        if not _is_below(path, self.folder):
+            raise InputError(
+                f"{self.origin} holds {_quoted(text)}, which leads out of the folder of the table"
             )
         rows = list(islice(rows_of_file(path, self.given, self.preparation), 2))
         if len(rows) > 1:
             raise InputError(f"{path} is sound for several rows: give the file itself")
         return rows[0]
+
+    def _listed(self, text: str) -> Array:
+        """The array of a list in JSON."""
+        said = f"what {self.origin} holds here"
+        array = array_of(parsed(text, InputError, said), self.origin)
+        if array.dtype.kind == "O" and all(isinstance(each, (int, float)) for each in array.flat):
+            raise TooLargeNumber(f"{self.origin} holds an integer of more than 64 bits")
+        if array.dtype.kind == "f" and np.isinf(array).any():
+            try:
+                parsed(text, InputError, said, _float)
+            except OverflowError as error:
+                raise TooLargeNumber(
+                    f"{self.origin} holds {_quoted(str(error))}, which no float can be"
+                ) from error
+        return array
 
     def _fitted(self, array: Array) -> Array:
         row, name = self.given.row, self.given.name
@@ -228,9 +252,43 @@ def _numbers(texts: Any, dtype: np.dtype[Any]) -> Any:
     kinds = {"i": arrow.int64(), "u": arrow.int64(), "b": arrow.bool_()}
     kind = arrow.uint64() if dtype == np.uint64 else kinds.get(dtype.kind, arrow.float64())
     try:
-        return compute.cast(compute.utf8_trim_whitespace(texts), kind)
+        numbers = compute.cast(compute.utf8_trim_whitespace(texts), kind)
     except arrow.ArrowException:
         return texts
+    if arrow.types.is_floating(kind):
+        infinite = texts.filter(compute.is_inf(numbers))
+        if any(map(_is_beyond_floats, infinite.to_pylist())):
+            return texts
+    return numbers
+
+
+def _is_beyond_floats(text: str) -> bool:
+    """Whether a text is a number that would become infinite; infinity itself is none."""
+    try:
+        return math.isinf(float(text)) and "n" not in text.lower()
+    except ValueError:
+        return False
+
+
+def _float(text: str) -> float:
+    """A number of JSON.
+
+    Raises:
+        OverflowError: it would become infinite.
+    """
+    if _is_beyond_floats(text):
+        raise OverflowError(text)
+    return float(text)
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}...")
+
+
+def _is_below(path: str, folder: str) -> bool:
+    """Whether a file is in a folder or below it, wherever links lead."""
+    inner, outer = (PurePath(os.path.realpath(each)) for each in (path, folder or os.curdir))
+    return inner.is_relative_to(outer)
 
 
 def _has_order(shape: Sequence[int], row: Sequence[int]) -> bool:

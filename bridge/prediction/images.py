@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +19,7 @@ from tflite_ort.prediction.array_files import (
     Details,
     InputError,
     dtype_name,
+    open_plain,
     signature_of,
 )
 
@@ -25,6 +29,10 @@ _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 # Where Pillow gives the 16 bits of a gray picture as integers of 32.
 _WIDE = frozenset({"PNG", "PPM"})
 _LEVELS = 256
+# Of a file; some are read whole before it is known how large the picture is.
+_MOST_BYTES = 1 << 30
+# Of what Pillow reads. It gives a picture in PostScript to another program.
+_FORMATS = ("BMP", "DIB", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +53,63 @@ def read_image(path: Path, details: Details, normalization: Normalization | None
         InputError: Pillow is missing, the file is no image, or the input takes none.
         OSError: the file cannot be opened.
     """
-    return decoded_image(path.read_bytes(), details, normalization, path)
+    with open_plain(path) as stream:
+        if (size := os.fstat(stream.fileno()).st_size) > _MOST_BYTES:
+            raise InputError(f"{path} has {size} bytes, a picture at most {_MOST_BYTES}")
+        return _decoded(stream, details, normalization, path)
 
 
 def decoded_image(
     content: bytes, details: Details, normalization: Normalization | None, origin: object
 ) -> Array:
     """As `read_image`, of the bytes of a file; `origin` names them in errors."""
-    pillow = pillow_module(f"reading the image {origin}")
+    return _decoded(io.BytesIO(content), details, normalization, origin)
+
+
+def _decoded(
+    stream: IO[bytes], details: Details, normalization: Normalization | None, origin: object
+) -> Array:
     channels = image_size(details)[2]
+    with opened_picture(stream, origin) as file:
+        file.load()
+        image = converted(file, _MODES[channels])
+    return _values(image, details, normalization)
+
+
+@contextmanager
+def opened_picture(stream: IO[bytes], origin: object) -> Iterator[Any]:
+    """Pillow's picture of the content of a file, in one of `_FORMATS`.
+
+    Raises:
+        InputError: Pillow is missing, or it is no such picture, damaged or too large; also if the
+            block finds that.
+    """
+    pillow = pillow_module(f"reading the image {origin}")
     try:
-        with pillow.open(io.BytesIO(content)) as file:
-            file.load()
-            image = converted(file, _MODES[channels])
+        with pillow.open(stream, formats=_FORMATS) as picture:
+            yield picture
     except pillow.DecompressionBombError as error:
         raise InputError(f"{origin} is too large: {error}") from error
     except InputError as error:
         raise InputError(f"{origin} {error}") from error
     except (*DAMAGED, OSError) as error:
         raise InputError(f"{origin} is not an image that can be read") from error
-    return _values(image, details, normalization)
+
+
+def is_picture(path: Path) -> bool:
+    """Whether a plain file says that it is a picture, in one of `_FORMATS`.
+
+    Raises: as `open_plain`.
+    """
+    pillow = pillow_module(f"reading {path}")
+    with open_plain(path) as stream:
+        try:
+            pillow.open(stream, formats=_FORMATS)
+        except pillow.UnidentifiedImageError:
+            return False
+        except (pillow.DecompressionBombError, *DAMAGED, OSError):
+            return True
+    return True
 
 
 def image_of_pixels(

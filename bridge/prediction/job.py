@@ -1,23 +1,26 @@
 """A job: what is to be done, what of it is done, and the file of results at the end.
 
-Beside the file of results stands a folder while the job is under way, with the list of all units,
-a description of the job, and the parts that are done. Parts are named by the units they hold. Each
-is written whole or not at all, so a job that is killed at any moment goes on where it was.
+Beside the file of results stands a folder while the job is under way, with a mark, the list of all
+units, a description of the job, and the parts that are done. Parts are named by the units they
+hold. Each is written whole or not at all, so a job that is killed at any moment goes on where it
+was. A folder without the mark is somebody else's, and so is what has no name of ours in it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
+import re
+import stat
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tflite_ort.files import write_text, writing
+from tflite_ort.files import write_bytes, write_text, writing
+from tflite_ort.guard import check_no_link
 from tflite_ort.json_text import parsed
 from tflite_ort.optional import optional_module
 from tflite_ort.prediction.array_files import DAMAGED, InputError
@@ -27,8 +30,16 @@ from tflite_ort.prediction.units import ANY, MOST_ROWS, Unit
 from tflite_ort.prediction.writers import Writer
 
 _FORMAT = 2
-_DESCRIPTION, _LISTING, _LOCK = "job.json", "units.jsonl", "lock"
+_MARK, _DESCRIPTION, _LISTING, _LOCK = "tflite_ort_job", "job.json", "units.jsonl", "lock"
+_MARKED = b"A job of tflite-ort predict: it goes on with the command that began it.\n"
 _DIGITS = 12
+_PART = re.compile(rf"(\d{{{_DIGITS},}})-(\d{{{_DIGITS},}})")
+# What `files` may leave where it is killed.
+_DRAFT = re.compile(r"\.[0-9a-f]{16}\.tmp")
+# A lock is a file without content; what a link leads to is not opened, and a pipe not waited for.
+_OPEN_LOCK = os.O_RDWR | os.O_CREAT
+for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"):
+    _OPEN_LOCK |= getattr(os, _flag, 0)
 # The smallest group at the end of a job.
 _FEWEST_ROWS = 4
 
@@ -105,13 +116,13 @@ class Job:
         except DAMAGED as error:
             said = f"the parts in {self.folder} cannot be joined: {error or type(error).__name__}"
             raise JobError(f"{said}; --overwrite begins anew") from error
-        (self.folder / _DESCRIPTION).unlink()  # without it the folder is no job any more
-        shutil.rmtree(self.folder)
+        _remove(self.folder)
         first = next((said for *_, said in told if said), "")
         return Done(self.total, sum(n for n, *_ in told), sum(n for _, n, _ in told), first)
 
     def _units(self) -> Iterator[Unit]:
         listing = self.folder / _LISTING
+        _check_plain(listing)
         with listing.open("rb") as lines:
             for line in lines:
                 yield _unit(parsed(line, JobError, str(listing)), listing)
@@ -119,9 +130,9 @@ class Job:
     def _written(self) -> list[tuple[int, int]]:
         found = []
         for name in os.listdir(self.folder):
-            first, dash, after = name.partition("-")
-            if dash and first.isdecimal() and after.isdecimal():
-                found.append((int(first), int(after)))
+            if (named := _PART.fullmatch(name)) is not None:
+                _check_plain(self.folder / name)
+                found.append((int(named[1]), int(named[2])))
         found.sort()
         for before, behind in pairwise(found):
             if behind[0] < before[1]:
@@ -135,6 +146,7 @@ def _described(file: Path) -> tuple[int, dict[str, Any]]:
     Raises:
         JobError: the file is damaged.
     """
+    _check_plain(file)
     stored = parsed(file.read_bytes(), JobError, str(file))
     if isinstance(stored, dict) and stored.get("format") == _FORMAT:
         units, description = stored.get("units"), stored.get("description")
@@ -192,12 +204,14 @@ def opened_job(
         JobError: another job is under way for this file, or it is there already.
     """
     folder = folder_of(out)
-    if overwrite:
-        shutil.rmtree(folder, ignore_errors=True)
-    elif not (folder / _DESCRIPTION).exists() and out.exists():
+    _check_folder(folder)
+    begun = (folder / _DESCRIPTION).exists()
+    if out.exists() and overwrite and not writer.wrote(out):
+        raise JobError(f"{out} holds no results of predict: --overwrite replaces nothing else")
+    if out.exists() and not overwrite and not begun:
         raise JobError(f"{out} is there already; --overwrite begins anew")
-    if not (folder / _DESCRIPTION).exists():
-        shutil.rmtree(folder, ignore_errors=True)
+    if overwrite or not begun:
+        _remove(folder)
         _begin(folder, description, units)
     job = Job(out, writer, save_seconds)
     differing = {
@@ -213,8 +227,50 @@ def opened_job(
     return job
 
 
+def _check_folder(folder: Path) -> None:
+    """
+    Raises:
+        JobError: something is in the place of the folder of a job.
+    """
+    try:
+        mode = os.lstat(folder).st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(mode) and (not os.listdir(folder) or _is_ours(folder)):
+        return
+    raise JobError(f"{folder} is no job of predict: move it, or give the results another name")
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder has the mark, or the description of a job that is begun."""
+    mark, description = folder / _MARK, folder / _DESCRIPTION
+    if _is_plain(mark) and mark.read_bytes()[: len(_MARKED)] == _MARKED:
+        return True
+    if not _is_plain(description):
+        return False
+    stored = parsed(description.read_bytes(), JobError, str(description))
+    return isinstance(stored, dict) and stored.keys() == {"format", "units", "description"}
+
+
+def _check_plain(path: Path) -> None:
+    """
+    Raises:
+        JobError: a file of a job is missing, or is no plain file.
+    """
+    if not _is_plain(path):
+        raise JobError(f"{path} is not a plain file: --overwrite begins anew")
+
+
+def _is_plain(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
 def _begin(folder: Path, description: Mapping[str, Any], units: Iterator[Unit]) -> None:
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_bytes(folder / _MARK, _MARKED)
     total, begun = 0, False
     try:
         with writing(folder / _LISTING) as (stream,):
@@ -226,7 +282,21 @@ def _begin(folder: Path, description: Mapping[str, Any], units: Iterator[Unit]) 
         begun = True
     finally:
         if not begun:  # inputs that are not there leave no folder behind
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Delete the files of a job, the mark last, and the folder if nothing else is in it."""
+    if not folder.exists():
+        return
+    names = os.listdir(folder)
+    ours = [name for name in names if _PART.fullmatch(name) or _DRAFT.fullmatch(name)]
+    # Without its description the folder is no job any more.
+    for name in (_DESCRIPTION, _LISTING, *ours, _MARK):
+        if not os.path.isdir(folder / name) or os.path.islink(folder / name):
+            (folder / name).unlink(missing_ok=True)
+    with suppress(OSError):  # something else is in it
+        folder.rmdir()
 
 
 @contextmanager
@@ -242,8 +312,12 @@ def locked(out: Path) -> Iterator[None]:
         return
     path = out.with_name(f".{out.name}.{_LOCK}")
     os.stat(path.parent)  # where it is missing, the error names it and no file in it
+    check_no_link(path)
     while True:
-        with path.open("w") as stream:  # a lock
+        with os.fdopen(os.open(path, _OPEN_LOCK, 0o666), "rb+", buffering=0) as stream:
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size:
+                raise JobError(f"{path} is no lock of predict: move it, or give another --out")
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -260,6 +334,6 @@ def locked(out: Path) -> Iterator[None]:
 def _is_at(descriptor: int, path: Path) -> bool:
     """Whether an open file still has its name."""
     try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     except FileNotFoundError:
         return False

@@ -19,6 +19,7 @@ from tflite_ort.prediction.preparation import (
 from tflite_ort.prediction.row_model import ModelSource, RowModel
 from tflite_ort.prediction.tensors import OutputColumn, free_name
 from tflite_ort.providers.delegates import ProviderChoices
+from tflite_ort.providers.traits import FULL_PRECISION
 from tflite_ort.schema import Budgets
 from tflite_ort.versioning.resolver import OpResolver
 
@@ -49,7 +50,7 @@ class Predictor:
         threads: the most threads that rows are spread over. They come from one pool that all
             predictors of the process share, and none of them spins. None: one for each core (of
             ``OMP_NUM_THREADS``, if that is fewer); one where a provider is not the CPU's.
-        providers, resolver, strict, external_roots, budgets: as of `Interpreter`.
+        providers, precision, resolver, strict, external_roots, budgets: as of `Interpreter`.
         hybrid: as of `Interpreter`; by default results do not depend on the size of batches.
 
     Raises:
@@ -76,6 +77,7 @@ class Predictor:
         columns: Mapping[str, str] | str | None = None,
         threads: int | None = None,
         providers: ProviderChoices | None = None,
+        precision: str = FULL_PRECISION,
         resolver: OpResolver | None = None,
         hybrid: str = "float",
         strict: bool = False,
@@ -85,6 +87,7 @@ class Predictor:
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
         given = {
             "providers": providers,
+            "precision": precision,
             "resolver": resolver,
             "hybrid": hybrid,
             "strict": strict,

@@ -205,7 +205,7 @@ def _rows_of_table(
     found = []
     for each, listed in zip(inputs, wanted, strict=True):
         origins = [f"column {name!r}" if name else unit.path for name in listed]
-        cells = [Cells(each, preparation, origin, folder) for origin in origins]
+        cells = [Cells(each, preparation, origin, folder, unit.first) for origin in origins]
         held = [table[name] for name in listed]
         found.append(joined_cells(cells, held) if len(held) > 1 else cells[0].of(held[0]))
     for row in zip(*found, strict=True):

@@ -7,14 +7,15 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from tflite_ort.optional import optional_module
-from tflite_ort.prediction.array_files import InputError
+from tflite_ort.prediction.array_files import InputError, check_plain
 
 _BATCH_ROWS = 256
 # Of a CSV file, what is parsed at a time: a line is shorter.
 _BLOCK_BYTES = 16 << 20
+_MOST_COLUMNS = 1 << 16
 
 
 class Records(Protocol):
@@ -79,9 +80,12 @@ class Csv:
         """Of the columns; pyarrow would look for the types of a whole block first."""
         with open(self._path, encoding="utf-8-sig", errors="replace", newline="") as file:
             try:
-                return next(filter(None, csv.reader(file)), [])
+                names = next(filter(None, csv.reader(_lines(file))), [])
             except csv.Error as error:
                 raise InputError(f"{self._path} has no line of names: {error}") from error
+        if len(names) > _MOST_COLUMNS:
+            raise InputError(f"{self._path} has {len(names)} columns, at most {_MOST_COLUMNS}")
+        return names
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -98,6 +102,18 @@ class Csv:
             yield reader
 
 
+def _lines(file: IO[str]) -> Iterator[str]:
+    """The lines of a CSV file.
+
+    Raises:
+        csv.Error: one is longer than those that are parsed.
+    """
+    while line := file.readline(_BLOCK_BYTES):
+        if len(line) == _BLOCK_BYTES:
+            raise csv.Error(f"a line has more than {_BLOCK_BYTES} characters")
+        yield line
+
+
 RECORD_FILES: dict[str, type[Parquet] | type[Csv]] = {".parquet": Parquet, ".csv": Csv}
 
 
@@ -107,6 +123,7 @@ def open_records(path: str) -> Records:
     Raises:
         InputError: pyarrow is missing, or it is no such file; OSError: it cannot be opened.
     """
+    check_plain(path)
     return RECORD_FILES[os.path.splitext(path)[1].lower()](path)
 
 

@@ -77,6 +77,7 @@ class RowModel:
         if self._arguments.get("providers") == AUTO:
             of = dict(zip(("model_path", "model_content"), self._source, strict=True))
             self._arguments["providers"] = device_choice.resolved(AUTO, self._arguments | of)
+            self._arguments.pop("precision", None)
         self.on_cpu = _on_cpu(self._arguments.get("providers"))
         self.threads = threads or (cores() if self.on_cpu else 1)
         read = self._read()

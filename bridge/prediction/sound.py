@@ -12,7 +12,13 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.prediction.array_files import Array, Details, InputError, signature_of
+from tflite_ort.prediction.array_files import (
+    Array,
+    Details,
+    InputError,
+    open_plain,
+    signature_of,
+)
 
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _FORMAT_BYTES = 40  # of the format chunk, what is looked at
@@ -22,8 +28,13 @@ _REACH = 16
 # Rates whose fraction has larger numbers are not converted.
 _LARGEST_TERM = 1 << 12
 _BLOCK_SECONDS = 2
-# Samples a second that a model may ask for; recorders of ultrasound reach a third of it.
-HIGHEST_RATE = 1 << 20
+# Of a block at once: frames at least, and values that are read, and that a filter is laid over.
+_BLOCK_FRAMES, _BLOCK_READ, _BLOCK_FILTERED = 1 << 12, 1 << 21, 1 << 24
+# Samples a second of files, and that a model may ask for: recorders of ultrasound reach a third of
+# the highest, those of a heart a few hundred.
+_LOWEST_RATE, HIGHEST_RATE = 100, 1 << 20
+# A file of no more than pieces without a content would take minutes.
+_MOST_CHUNKS = 1 << 14
 
 # By (format, bits), how samples are stored, and what full scale is.
 _STORED: dict[tuple[int, int], tuple[str, float]] = {
@@ -57,7 +68,7 @@ class Wav:
     def read(self, first: int, count: int) -> Array:
         """Samples [n, channels] from `first` on, in [-1, 1]; fewer than `count` at the end."""
         width = self.bits // 8 * self.channels
-        with self.path.open("rb") as stream:
+        with open_plain(self.path) as stream:
             stream.seek(self.start + first * width)
             content = stream.read(max(0, min(count, self.frames - first)) * width)
         whole = content[: len(content) // width * width]
@@ -80,7 +91,7 @@ def open_wav(path: Path) -> Wav:
         InputError: it is no such file.
         OSError: it cannot be opened.
     """
-    with path.open("rb") as stream:
+    with open_plain(path) as stream:
         head = stream.read(12)
         if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
             raise InputError(f"{path} is not a wav file")
@@ -98,7 +109,9 @@ def open_wav(path: Path) -> Wav:
 
 def _chunks(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
     """The name and the size of each chunk, with the stream at its content."""
-    while len(head := stream.read(8)) == 8:
+    for _ in range(_MOST_CHUNKS):
+        if len(head := stream.read(8)) < 8:
+            return
         name, size = struct.unpack("<4sI", head)
         start = stream.tell()
         yield name, size
@@ -164,15 +177,18 @@ class Ear:
 
     def stretches(self, wav: Wav) -> Iterator[Array]:
         """The sound as one input after the other, the last one with silence at its end."""
-        waiting = np.zeros((0, self.channels), np.float32)
-        made = False
+        waiting, count, made = [np.zeros((0, self.channels), np.float32)], 0, False
         for block in self._heard(wav):
-            waiting = np.concatenate([waiting, block])
-            while self.length is not None and len(waiting) >= self.length:
-                yield self.input_of(waiting[: self.length])
-                waiting, made = waiting[self.length :], True
-        if len(waiting) or not made:
-            yield self.input_of(waiting)
+            waiting.append(block)
+            count += len(block)
+            if self.length is not None and count >= self.length:
+                whole = np.concatenate(waiting)
+                while count >= self.length:
+                    yield self.input_of(whole[: self.length])
+                    whole, count, made = whole[self.length :], count - self.length, True
+                waiting = [whole]
+        if count or not made:
+            yield self.input_of(np.concatenate(waiting))
 
     def input_of(self, samples: Array) -> Array:
         """Samples [n, any channels] in [-1, 1] as the input, with silence at the end.
@@ -193,8 +209,16 @@ class Ear:
 
     def _heard(self, wav: Wav) -> Iterator[Array]:
         """Blocks [n, channels] at the input's rate."""
+        if self.rate is not None and self.rate > HIGHEST_RATE:
+            raise InputError(
+                f"sound at {self.rate} Hz is asked for, at most {HIGHEST_RATE} Hz is made"
+            )
+        if not _LOWEST_RATE <= wav.rate <= HIGHEST_RATE:
+            raise InputError(
+                f"{wav.path} has sound at {wav.rate} Hz, {_LOWEST_RATE} to {HIGHEST_RATE} are read"
+            )
         if self.rate in (None, wav.rate):
-            step = _BLOCK_SECONDS * wav.rate
+            step = max(_BLOCK_FRAMES, min(_BLOCK_SECONDS * wav.rate, _BLOCK_READ // wav.channels))
             for first in range(0, wav.frames, step):
                 yield self._mixed(wav.read(first, step))
         else:
@@ -214,7 +238,8 @@ def resampled(wav: Wav, rate: int) -> Iterator[Array]:
     """Blocks [n, channels] of the sound at another rate, by a windowed sinc filter."""
     up, down = _ratio(wav.rate, rate)
     taps, reach = _filters(up, down)
-    step = max(1, _BLOCK_SECONDS * wav.rate // down) * down
+    most = _BLOCK_FILTERED // (up * wav.channels * taps.shape[1])  # each of `down` samples
+    step = max(1, min(_BLOCK_SECONDS * wav.rate // down, most)) * down
     for first in range(0, wav.frames, step):
         count = min(step, wav.frames - first)
         before = max(0, first - reach)
@@ -229,8 +254,6 @@ def resampled(wav: Wav, rate: int) -> Iterator[Array]:
 
 def _ratio(given: int, wanted: int) -> tuple[int, int]:
     """(up, down): `wanted` is `given` times up / down."""
-    if wanted > HIGHEST_RATE:
-        raise InputError(f"sound at {wanted} Hz is asked for, at most {HIGHEST_RATE} Hz is made")
     common = gcd(given, wanted)
     up, down = wanted // common, given // common
     if max(up, down) > _LARGEST_TERM:

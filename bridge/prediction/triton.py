@@ -12,7 +12,7 @@ from typing import Any
 import onnx
 
 from tflite_ort.export import export_onnx
-from tflite_ort.files import portable_names, write_bytes, write_text
+from tflite_ort.files import made_folder, portable_names, write_bytes, write_text
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.metadata import Metadata
 from tflite_ort.prediction.array_files import Array, Details
@@ -111,8 +111,7 @@ def write_repository(
     states = _states(proto, batched=batched)
     described = _Described.of(model, arguments or {})
     config = _config(name, proto, serving, states, described, batched=batched)
-    version = folder / str(serving.version)
-    version.mkdir(parents=True, exist_ok=True)
+    version = made_folder(repository, name, str(serving.version))
     write_bytes(version / _MODEL, proto.SerializeToString())
     for each in states:
         each.write(folder)
@@ -165,8 +164,7 @@ class _State:
     def write(self, folder: Path) -> None:
         """Write `first`, if it is not all zeros."""
         if self.file and self.first is not None:
-            (folder / "initial_state").mkdir(parents=True, exist_ok=True)
-            write_bytes(folder / "initial_state" / self.file, self.first.tobytes())
+            write_bytes(made_folder(folder, "initial_state") / self.file, self.first.tobytes())
 
     def fields(self, values: Mapping[str, onnx.ValueInfoProto], *, batched: bool) -> Fields:
         """An element of ``sequence_batching.state``."""
@@ -195,6 +193,11 @@ def _states(proto: onnx.ModelProto, *, batched: bool) -> list[_State]:
             value = first.get(given)
             value = value[0] if batched and value is not None else value
             found.append(_State(given, made, value, file))
+        elif given in first:
+            raise ExportError(
+                f"another signature sets variable {given!r}, which a server keeps for one alone; "
+                "stateful=False (--stateless) starts each request from its first value"
+            )
         elif given is not None:
             raise ExportError(f"variable {given!r} is read, and nothing gives it a value")
     return found

@@ -66,10 +66,10 @@ def units_of(
     Raises:
         InputError: nothing is found; OSError: a file that is named is missing.
     """
-    found = False
+    found, own = False, out if out is not None and out.exists() else None
     for text in inputs:
         for path in _paths(text):
-            if out is not None and path != text and _is_same(path, out):
+            if own is not None and path != text and _is_same(path, own):
                 continue
             found = True
             yield from _units(path, rows=rows, names=names)
@@ -83,7 +83,10 @@ def suffix_of(path: str) -> str:
 
 
 def _is_same(path: str, out: Path) -> bool:
-    return os.path.basename(path) == out.name and os.path.realpath(path) == os.path.realpath(out)
+    try:
+        return out.samefile(path)
+    except OSError:  # one of them is not there
+        return False
 
 
 def _paths(text: str) -> Iterator[str]:

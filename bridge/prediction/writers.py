@@ -15,9 +15,16 @@ import numpy as np
 
 from tflite_ort.files import writing
 from tflite_ort.optional import optional_module
-from tflite_ort.prediction.array_files import Array, InputError, entry_names
+from tflite_ort.prediction.array_files import (
+    DAMAGED,
+    Array,
+    InputError,
+    check_plain,
+    entry_names,
+    open_plain,
+)
 from tflite_ort.prediction.part_files import check, content_size, copy, write_checked
-from tflite_ort.prediction.record_files import parquet_module
+from tflite_ort.prediction.record_files import parquet_module, readable
 from tflite_ort.prediction.results import (
     ERROR,
     ROW,
@@ -43,6 +50,9 @@ class Writer(Protocol):
     def join(self, parts: Sequence[Path], out: Path) -> None:
         """Write all rows, those of the first part first, whole or not at all."""
 
+    def wrote(self, out: Path) -> bool:
+        """Whether a file is of this format and holds results."""
+
 
 def writer_for(out: Path, columns: Sequence[ResultColumn]) -> Writer:
     """What writes a file with the suffix of `out`.
@@ -60,9 +70,14 @@ def writer_for(out: Path, columns: Sequence[ResultColumn]) -> Writer:
 
 
 class _Lines:
-    """Parts that are joined byte by byte; each ends with its checksum."""
+    """Parts that are joined byte by byte; each ends with its checksum.
 
-    head = b""
+    Attributes:
+        head: what a file begins with.
+        begins, ends: what every file of results begins with, and has near its end.
+    """
+
+    head = begins = ends = b""
 
     def __init__(self, columns: Sequence[ResultColumn]) -> None:
         self.columns = columns
@@ -78,9 +93,20 @@ class _Lines:
     def join(self, parts: Sequence[Path], out: Path) -> None:
         copy(parts, out, self.head)
 
+    def wrote(self, out: Path) -> bool:
+        """Whether a file begins and ends as one of results; an empty one has none to lose."""
+        with open_plain(out) as stream:
+            size = out.stat().st_size
+            told = stream.read(_BUFFER)
+            stream.seek(max(len(told), size - _BUFFER))
+            told += stream.read(_BUFFER)
+        return not told or (told.startswith(self.begins) and self.ends in told)
+
 
 class _Jsonl(_Lines):
     """An object on each line; what JSON has no number for is "NaN", "Infinity", "-Infinity"."""
+
+    begins, ends = f'{{"{SOURCE}": "'.encode(), f', "{ERROR}": '.encode()
 
     def write(self, text: io.StringIO, block: Block) -> None:
         for source, number, error, values in _rows(self.columns, block):
@@ -91,6 +117,8 @@ class _Jsonl(_Lines):
 
 class _Csv(_Lines):
     """A line for each row; a cell with several values is a JSON list."""
+
+    begins, ends = f"{SOURCE},{ROW},".encode(), f",{ERROR}\r\n".encode()
 
     def __init__(self, columns: Sequence[ResultColumn]) -> None:
         super().__init__(columns)
@@ -201,6 +229,14 @@ class _Npz:
                     with archive.open(name, "w", force_zip64=True) as file:
                         _join_arrays(parts, name, file)
 
+    def wrote(self, out: Path) -> bool:
+        """Whether an archive has the arrays that all results have."""
+        try:
+            check_plain(out)
+            return {f"{name}.npy" for name in (SOURCE, ROW, ERROR)} <= set(_entries(out))
+        except (InputError, *DAMAGED):
+            return False
+
 
 def _entries(part: Path) -> list[str]:
     with zipfile.ZipFile(part) as archive:
@@ -299,6 +335,15 @@ class _Parquet:
                     # Unlike `write_batch` this keeps no group in memory until it is full.
                     rows = self._arrow.Table.from_batches([batch.cast(self._schema)])
                     file.write_table(rows, row_group_size=_ROWS)
+
+    def wrote(self, out: Path) -> bool:
+        """Whether a table has the columns that all results have."""
+        try:
+            check_plain(out)
+            with readable(str(out), "is no parquet file"):
+                return {SOURCE, ROW, ERROR} <= set(self._parquet.read_schema(out).names)
+        except InputError:
+            return False
 
     def _batches(self, part: Path) -> Iterator[Any]:
         """The rows of a part, a few MiB at a time."""

@@ -8,7 +8,7 @@ from tflite_ort.providers.available import load_plugins
 from tflite_ort.providers.delegates import ExecutionProviderDelegate
 from tflite_ort.providers.selection import device_order
 from tflite_ort.providers.session import available_providers, devices
-from tflite_ort.providers.traits import ON_GPUS, traits_of
+from tflite_ort.providers.traits import FULL_PRECISION, ON_GPUS, traits_of
 from tflite_ort.records import record
 from tflite_ort.schema import DelegateError
 
@@ -34,8 +34,12 @@ class Candidate:
     @property
     def delegate(self) -> ExecutionProviderDelegate:
         """What an interpreter is given to use it."""
+        return self.in_precision(FULL_PRECISION)
+
+    def in_precision(self, precision: str) -> ExecutionProviderDelegate:
+        """As `delegate`, for floats in a precision."""
         return ExecutionProviderDelegate(
-            self.provider, {}, library=self.library, device=self.device
+            self.provider, {}, library=self.library, device=self.device, precision=precision
         )
 
 

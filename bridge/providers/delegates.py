@@ -11,17 +11,19 @@ from tflite_ort.optional import late
 from tflite_ort.providers.plugins import find_provider
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.session import ORT_RELEASE, ORT_VERSION
-from tflite_ort.providers.traits import CPU, WRONG_BEFORE, WrongResult, traits_of
+from tflite_ort.providers.traits import CPU, FULL_PRECISION, WRONG_BEFORE, WrongResult, traits_of
 from tflite_ort.records import field, record
 from tflite_ort.schema import DelegateError, MissingDelegate, OperatorView
 
 if TYPE_CHECKING:
     import dataclasses
 
+    from tflite_ort.providers import precision as precisions
     from tflite_ort.providers import trials
     from tflite_ort.schema import Op
 else:
     dataclasses = late("dataclasses")
+    precisions = late("tflite_ort.providers.precision")
     trials = late("tflite_ort.providers.trials")
 
 # What stands for a delegate in `providers`: a name, or a name and options.
@@ -39,17 +41,27 @@ class Delegate:
         options: passed on to the delegate.
         max_versions: the highest version accepted, by operator; others are not limited.
         min_partition_size: fewer connected operators than this are left to the next delegate.
+        precision: of floats; full: what the interpreter is given.
     """
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     max_versions: Mapping[Op, int] = field(default_factory=dict)
     min_partition_size: int = 1
+    precision: str = FULL_PRECISION
 
     @property
     def provider(self) -> Provider:
         """What the sessions of its partitions are made with."""
-        return Provider(self.name, self.options)
+        return Provider(self.name, self.options, precision=self.precision)
+
+    @property
+    def computes_in(self) -> str:
+        """The precision of floats, as `Placement` has it."""
+        provider = self.provider
+        return precisions.precision_of(
+            provider.name, provider.precision, provider.options, provider.device
+        )
 
     def refusal(self, op: OperatorView[Any]) -> str | None:
         """Why the delegate does not take `op`; None when it does."""
@@ -74,7 +86,7 @@ class ExecutionProviderDelegate(Delegate):
     @property
     def provider(self) -> Provider:
         """As of `Delegate`, with the plug-in's library and device."""
-        return Provider(self.name, self.options, bool(self.library), self.device)
+        return Provider(self.name, self.options, bool(self.library), self.device, self.precision)
 
 
 # What an interpreter takes: a list of choices or delegates, one name, or AUTO.
@@ -126,12 +138,18 @@ def chosen_delegates(
     kind: OpResolverType,
     first: Sequence[Delegate],
     providers: ProviderChoices | None,
+    precision: str = FULL_PRECISION,
 ) -> list[Delegate]:
     """The delegates of an interpreter, the first choice first.
 
     Args:
         providers: names, (name, options) pairs or delegates, or one name; None: what `kind` stands
             for.
+        precision: of floats, where a delegate has none of its own.
+
+    Raises:
+        ValueError: `kind` or `precision` is none.
+        MissingDelegate: there is no such provider, or it has not this precision.
     """
     if not isinstance(kind, OpResolverType):
         raise ValueError(f"Unrecognized passed in op resolver type: {kind}")
@@ -139,7 +157,32 @@ def chosen_delegates(
         own = [] if kind is OpResolverType.BUILTIN_REF else [on_cpu()]
     else:
         own = list(map(_delegate, (providers,) if isinstance(providers, str) else providers))
-    return [*map(_delegate, first), *own]
+    found = [*map(_delegate, first), *own]
+    if precision == FULL_PRECISION and all(each.precision == FULL_PRECISION for each in found):
+        return found
+    return _in_precision(found, precision)
+
+
+def _in_precision(delegates: Sequence[Delegate], precision: str) -> list[Delegate]:
+    """The delegates in a precision of floats. Those that take what others leave may lack it.
+
+    Raises:
+        ValueError: it is no precision.
+        MissingDelegate: another lacks it, or all of them do.
+    """
+    precisions.check_precision(precision)
+    found = list[Delegate]()
+    for each in delegates:
+        chosen = precision if each.precision == FULL_PRECISION else each.precision
+        precisions.check_precision(chosen)
+        if precisions.has_precision(each.name, chosen):
+            each = dataclasses.replace(each, precision=chosen)
+        elif not traits_of(each.name).takes_all_nodes or each.precision != FULL_PRECISION:
+            raise precisions.refused_precision(each.name, chosen)
+        found.append(each)
+    if precision != FULL_PRECISION and all(each.precision == FULL_PRECISION for each in found):
+        raise precisions.refused_precision(found[0].name if found else CPU, precision)
+    return found
 
 
 def named(delegates: Sequence[Delegate]) -> dict[str, Delegate]:

@@ -75,24 +75,20 @@ def _array(value: Any, declared: onnx.ValueInfoProto) -> Array:
 
 
 def take_first_values(model: ir.Model) -> None:
-    """Make every state an input that has to be fed, whose first value the metadata tell; what is
-    never set becomes a constant.
+    """Make every state an input that has to be fed, whose first value the metadata tell.
 
     ONNX Runtime warns of each input that has a value in the file, and some of its providers take
     such a value for a constant, whatever the input is fed.
     """
     graph, pairs = model.graph, json.loads(model.metadata_props.get(PAIRS, "[]"))
     inputs = {value.name: value for value in graph.inputs}
-    constants, first = set[str](), dict[str, Any]()
-    for before, after in pairs:
-        if before in graph.initializers and after is None:
-            constants.add(before)
-        elif before in graph.initializers:
+    first = dict[str, Any]()
+    for before, _ in pairs:
+        if before in graph.initializers:
             first[before] = _told(graph.initializers.pop(before))
             inputs[before].const_value = None
-    graph.inputs = [value for value in graph.inputs if value.name not in constants]
-    _tell(model, PAIRS, [pair for pair in pairs if pair[0] not in constants])
-    _tell(model, FIRST, first)
+    if first:
+        model.metadata_props[FIRST] = json.dumps(first)
 
 
 def _told(value: ir.Value) -> Any:
@@ -101,10 +97,3 @@ def _told(value: ir.Value) -> Any:
     elements = array.reshape(-1).tolist()
     same = array.size > 0 and all(each == elements[0] for each in elements)
     return {"shape": list(array.shape), "elements": elements[0] if same else elements}
-
-
-def _tell(model: ir.Model, name: str, said: Any) -> None:
-    """Put something into the metadata, if there is anything to say."""
-    model.metadata_props.pop(name, None)
-    if said:
-        model.metadata_props[name] = json.dumps(said)

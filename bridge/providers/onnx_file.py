@@ -11,7 +11,9 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
+from tflite_ort.forks import renew_in_children
 from tflite_ort.providers.exported_state import first_state
+from tflite_ort.providers.left_sessions import abandon
 from tflite_ort.providers.messages import failure
 from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import ORT_ERRORS
@@ -71,9 +73,14 @@ class OnnxSession:
             )
         except ORT_ERRORS as error:
             raise failure("could not load it", error) from error
+        renew_in_children(self)
         self._first = first_state(model)
         self.inputs = [each.name for each in self._session.get_inputs()]
         self.outputs = [each.name for each in self._session.get_outputs()]
+
+    def renew(self) -> None:
+        """As of `Session`."""
+        abandon(self._session)
 
     def run(self, feeds: Mapping[str, Array], wanted: Sequence[str] | None = None) -> list[Any]:
         """One inference: the outputs `wanted`, or all; None for one that has no value.

@@ -30,6 +30,13 @@ else:
 
 _PACKAGES = "onnxruntime_ep_"
 _LIBRARY = (".so", ".dll", ".dylib")
+# The name of any shared library, also with a version behind it.
+_SHARED = re.compile(r"\.(so|dll|dylib)(\.\d+)*$", re.IGNORECASE)
+_NO_DELEGATE = (
+    ". Delegates of TFLite cannot be used here. Leave this one out, and the CPU runs the model; "
+    "providers=[...] names an execution provider of ONNX Runtime for another device. A file that "
+    "was compiled for a device does not run: use the file from before that"
+)
 
 
 @record
@@ -64,7 +71,8 @@ def find_provider(name: str, library: str = "") -> Source:
     try:
         return _of_library(library, name) if library else _plugin(name)
     except DelegateError as error:
-        raise MissingDelegate(f"Failed to load delegate from {name}: {error}") from error
+        hint = "" if library or not _SHARED.search(name) else _NO_DELEGATE
+        raise MissingDelegate(f"Failed to load delegate from {name}: {error}{hint}") from error
 
 
 @lru_cache(maxsize=64)

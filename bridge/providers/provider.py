@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tflite_ort.providers.traits import CPU
+from tflite_ort.providers.traits import CPU, FULL_PRECISION
 from tflite_ort.records import field, record
 
 
@@ -18,12 +18,14 @@ class Provider:
         options: passed on.
         plugin: whether it comes from a library that `register_library` loaded.
         device: the kind of hardware wanted of a plug-in; empty: the first it has.
+        precision: of floats, see `Interpreter`.
     """
 
     name: str = CPU
     options: Mapping[str, Any] = field(default_factory=dict)
     plugin: bool = False
     device: str = ""
+    precision: str = FULL_PRECISION
 
     def __str__(self) -> str:
         given = ", ".join(f"{key}={value}" for key, value in self.options.items())

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
 
+from tflite_ort.forks import renew_in_children
 from tflite_ort.optional import late
 from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor, in_graph, place_of
 from tflite_ort.providers.plain_session import PlainSession, value_over
@@ -28,12 +29,21 @@ from tflite_ort.schema.values.complex_pairs import paired
 if TYPE_CHECKING:
     import pathlib
 
-    from tflite_ort.providers import messages, native_libraries, node_times, optimizers
+    from tflite_ort.providers import (
+        left_sessions,
+        messages,
+        native_libraries,
+        node_times,
+        optimizers,
+        session_compatibility,
+    )
 else:
+    left_sessions = late("tflite_ort.providers.left_sessions")
     messages = late("tflite_ort.providers.messages")
     native_libraries = late("tflite_ort.providers.native_libraries")
     node_times = late("tflite_ort.providers.node_times")
     optimizers = late("tflite_ort.providers.optimizers")
+    session_compatibility = late("tflite_ort.providers.session_compatibility")
 
 Array = npt.NDArray[Any]
 
@@ -214,6 +224,8 @@ class Session:
         self.saved: SavedGraph | None = None
         self._session = self._made(graph, provider, settings, save)
         self._run = self._session.run_with_iobinding
+        if num_threads != 1 or not self._plain:  # another provider may have threads of its own
+            renew_in_children(self)
         if not self._plain and provider.name not in self._session.get_providers():
             missing = native_libraries.missing_library(provider.name)
             why = f": {missing}" if missing else ", its log says why"
@@ -237,7 +249,7 @@ class Session:
     ) -> Any:
         """ONNX Runtime's session; one that cannot be saved is made without that."""
         if isinstance(graph, StoredGraph) and graph.kind == COMPILED:
-            _check_compatible(graph.path, provider)
+            session_compatibility.check_compatible(graph.path, provider, ORT_ERRORS)
         alone = save is None and not self.weights
         options = settings.shared_options() if alone and self._plain else settings.options()
         saved = None
@@ -281,6 +293,10 @@ class Session:
             providers=chosen(provider, options, settings.num_threads),
             enable_fallback=0,  # it would print a message and run on the CPU
         )
+
+    def renew(self) -> None:
+        """In the child of a fork it runs on the thread that calls it, and is never freed."""
+        left_sessions.abandon(self._session)
 
     def options(self) -> Mapping[str, str]:
         """The options of the first provider, defaults too where it tells them."""
@@ -417,27 +433,6 @@ class Session:
 def _cause(error: Exception) -> Exception:
     """`error` without the frames that hold a binding, which has to go before its session."""
     return error.with_traceback(None)
-
-
-def _check_compatible(path: str, provider: Provider) -> None:
-    """Refuse what a provider has compiled for another version of itself or other hardware.
-
-    Raises:
-        DelegateError: it cannot run here, or not as fast as what is compiled anew.
-    """
-    devices = [each for each in onnxruntime.get_ep_devices() if each.ep_name == provider.name]
-    if not devices or not hasattr(_ort_errors, "get_compatibility_info_from_model"):
-        return  # compiled in, or a release that does not tell
-    try:
-        compiled_for = _ort_errors.get_compatibility_info_from_model(path, provider.name)
-        if not compiled_for:
-            return
-        fits = _ort_errors.get_model_compatibility_for_ep_devices(devices, compiled_for)
-    except ORT_ERRORS as error:
-        raise messages.failure(f"could not read {path}", error) from error
-    usable = _ort_errors.OrtCompiledModelCompatibility
-    if fits not in (usable.EP_SUPPORTED_OPTIMAL, usable.EP_NOT_APPLICABLE):
-        raise DelegateError(f"{path} is not for this {provider.name}")
 
 
 def _named(array: Array) -> Array:

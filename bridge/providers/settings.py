@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     import pathlib
 
     from tflite_ort.providers import native_libraries
+    from tflite_ort.providers import precision as precisions
 else:
+    precisions = late("tflite_ort.providers.precision")
     native_libraries = late("tflite_ort.providers.native_libraries")
 
 # Products with 4-bit weights are in float32, not with activations rounded to 8 bits: see
@@ -132,23 +134,24 @@ def chosen(
     provider: Provider, options: onnxruntime.SessionOptions, num_threads: int
 ) -> list[tuple[str, dict[str, str]]] | None:
     """The provider as a session takes it; a plug-in is put in `options` instead."""
-    texts = {str(key): str(value) for key, value in provider.options.items()}
+    name, precision = provider.name, provider.precision
+    precisions.set_environment(name, precision)
     if not provider.plugin:
-        traits = traits_of(provider.name)
+        traits = traits_of(name)
         if traits.nvidia_libraries:
             native_libraries.load_nvidia_libraries()
-        for key, value in traits.defaults.items():
-            texts.setdefault(key, value)
+        texts = precisions.options_in(name, precision, provider.options)
         if traits.threads_option and num_threads:
             texts.setdefault(traits.threads_option, str(num_threads))
-        return [(provider.name, texts)]
+        return [(name, texts)]
     found = [
         each
         for each in onnxruntime.get_ep_devices()
-        if each.ep_name == provider.name and provider.device in ("", each.device.type.name)
+        if each.ep_name == name and provider.device in ("", each.device.type.name)
     ]
     if not found:
-        raise DelegateError(f"{provider.name} has no device {provider.device}".rstrip())
+        raise DelegateError(f"{name} has no device {provider.device}".rstrip())
+    texts = precisions.options_in(name, precision, provider.options, found[0].device.type.name)
     options.add_provider_for_devices(found[:1], texts)
     return None
 

@@ -11,8 +11,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tflite_ort.optional import late
+from tflite_ort.providers import conditions
 from tflite_ort.records import field, record
-from tflite_ort.schema import OperatorView, TensorType
+from tflite_ort.schema import TensorType
 
 if TYPE_CHECKING:
     from tflite_ort import opmap
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 else:
     opmap = late("tflite_ort.opmap")  # a session of a stored graph needs nothing of it
 
-_View = OperatorView[Any]
-
 # ONNX Runtime's own kernels for the CPU.
 CPU = "CPUExecutionProvider"
+# The precision of floats where none is chosen: float32 throughout.
+FULL_PRECISION = "full"
 
 
 def _plain() -> Target:
@@ -53,9 +54,9 @@ class WrongResult:
 
     why: str
     ops: frozenset[str] = frozenset()
-    where: Callable[[_View], bool] | None = None
+    where: Callable[[conditions.View], bool] | None = None
 
-    def concerns(self, op: _View) -> bool:
+    def concerns(self, op: conditions.View) -> bool:
         """Whether the provider must not run `op`."""
         return (not self.ops or op.op.name in self.ops) and (self.where is None or self.where(op))
 
@@ -79,7 +80,12 @@ class ProviderTraits:
         gather: the ONNX node that reads single elements of a vector fastest.
         threads_option: its option for the number of threads; empty where it has none.
         nvidia_libraries: it needs those of CUDA and cuDNN.
-        defaults: the options that it gets where nothing else is asked for.
+        precisions: by precision of floats, the options that it gets where none is given that says
+            another; the value of one that is JSON as a mapping. Empty where nothing is known.
+        precisions_on: by kind of device, the precisions of one that has not all.
+        device_option: its option for the kind of device; empty where it has none.
+        environment: variables without which it does not compute in full precision, where no option
+            says so.
         options: all its options; None where they are not known, or a session tells them.
         wrong: the operators that are kept from it.
     """
@@ -94,7 +100,10 @@ class ProviderTraits:
     gather: str = "GatherElements"
     threads_option: str = ""
     nvidia_libraries: bool = False
-    defaults: Mapping[str, str] = field(default_factory=dict)
+    precisions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    precisions_on: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    device_option: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] | None = None
     wrong: Sequence[WrongResult] = ()
 
@@ -105,90 +114,15 @@ class ProviderTraits:
 
 
 def traits_of(provider: str) -> ProviderTraits:
-    """The row of a provider by its name, such as ``"CPUExecutionProvider"``; else the defaults."""
-    return TRAITS.get(provider, UNKNOWN)
+    """The row of a provider by its name, such as ``"CPUExecutionProvider"``; else the defaults. A
+    plug-in may have several of a name, such as ``"OpenVINOExecutionProvider.AUTO"``."""
+    return TRAITS.get(provider) or TRAITS.get(provider.partition(".")[0], UNKNOWN)
 
 
-# Conditions of wrong results ---------------------------------------------------------------------
-
-
-def _wrong(why: str, *ops: str, where: Callable[[_View], bool] | None = None) -> WrongResult:
+def _wrong(
+    why: str, *ops: str, where: Callable[[conditions.View], bool] | None = None
+) -> WrongResult:
     return WrongResult(why, frozenset(ops), where)
-
-
-def _on(*types: TensorType) -> Callable[[_View], bool]:
-    """Whether a tensor that is not constant has one of the types."""
-
-    def found(op: _View) -> bool:
-        tensors = (*op.present_inputs(), *op.outputs)
-        return any(tensor.type in types and not tensor.is_constant for tensor in tensors)
-
-    return found
-
-
-def _odd_channels(op: _View) -> bool:
-    """Multiples of 3 but not of 4 into multiples of 4, with windows of more than one cell."""
-    filters = op.inputs[1]
-    if filters is None or filters.dynamic:
-        return True
-    outputs, *window, channels = filters.shape
-    odd = channels > 3 and channels % 3 == 0 and channels % 4 != 0
-    return odd and outputs % 4 == 0 and tuple(window) != (1, 1)
-
-
-def _without(position: int) -> Callable[[_View], bool]:
-    """Whether an input is absent."""
-    return lambda op: len(op.inputs) <= position or op.inputs[position] is None
-
-
-def _backwards(op: _View) -> bool:
-    """Whether a slice has a negative stride, or may have one."""
-    strides = op.inputs[3]
-    return strides is None or strides.data is None or bool((strides.data < 0).any())
-
-
-def _computed(position: int) -> Callable[[_View], bool]:
-    """Whether an input is made by the model, or given to it."""
-
-    def found(op: _View) -> bool:
-        tensor = op.inputs[position]
-        return tensor is not None and not tensor.is_constant
-
-    return found
-
-
-def _sums_rows(op: _View) -> bool:
-    """Whether the last of three axes is reduced and left out."""
-    data, axes = op.inputs[0], op.inputs[1]
-    if data is None or axes is None or op.options.keep_dims or len(data.shape) != 3:
-        return False
-    return axes.data is None or set(axes.data.ravel() % 3) == {2}
-
-
-def _peepholes(op: _View) -> bool:
-    """Whether gates of an LSTM see the state of its cells."""
-    names = (name for name in op.names if "cell_to_" in name)
-    return any(op.get(name) is not None for name in names)
-
-
-def _unsized(op: _View) -> bool:
-    """Whether a tensor has no elements, or may turn out to have none."""
-    tensors = (*op.present_inputs(), *op.outputs)
-    return any(tensor.dynamic or 0 in tensor.shape for tensor in tensors)
-
-
-def _symmetric(op: _View) -> bool:
-    """Whether a MIRROR_PAD repeats the edge."""
-    return bool(op.options.mode.name == "SYMMETRIC")
-
-
-def _sorts_no_rows(op: _View) -> bool:
-    """Whether TopK may sort rows of which there are none: those of TOPK_V2, of extremes of 64-bit
-    integers, and of the scores of a detector."""
-    reduces = op.op.name in ("REDUCE_MAX", "REDUCE_MIN")
-    if reduces and op.output.type is not TensorType.INT64:
-        return False
-    return any(tensor.dynamic or 0 in tensor.shape for tensor in op.present_inputs())
 
 
 # The table ---------------------------------------------------------------------------------------
@@ -202,6 +136,17 @@ _REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM")
 _LSTMS = ("BIDIRECTIONAL_SEQUENCE_LSTM", "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM")
 _REVERSED = "its slices that go backwards start at the end"
 
+_FULL_ALONE: Mapping[str, Mapping[str, Any]] = {FULL_PRECISION: {}}
+# NVIDIA's libraries multiply floats as TF32, whose mantissa has 10 bits, where the hardware can.
+# TensorRT builds engines so and has no option in ONNX Runtime that says otherwise.
+_WITHOUT_TF32 = {"NVIDIA_TF32_OVERRIDE": "0"}
+
+
+def _openvino_in(kind: str, *devices: str) -> Mapping[str, Any]:
+    """The options by which OpenVINO computes floats in a type."""
+    return {"load_config": {device: {"INFERENCE_PRECISION_HINT": kind} for device in devices}}
+
+
 TRAITS: Mapping[str, ProviderTraits] = {
     # - Without VNNI its x86 kernels add pairs of uint8 x int8 products in 16 bits, which saturates;
     #   with VNNI, uint8 x uint8 takes twice the time. So the type of weights is found by trying.
@@ -214,6 +159,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
         takes_all_nodes=True,
         host_memory=True,
         weights_in_place=True,
+        precisions=_FULL_ALONE,
         options=(),
     ),
     # It sends whole models to a server and has no options.
@@ -230,12 +176,22 @@ TRAITS: Mapping[str, ProviderTraits] = {
     #   takes three times as long.
     # - It has threads of its own; a session's number of threads is not theirs.
     # - A session does not tell its options.
+    # - Where nothing is said it computes floats in bfloat16 on a CPU that has AMX or AVX512_BF16,
+    #   and in float16 on a GPU. Its own option `precision` does not change that on a CPU. An NPU
+    #   has float16 alone. AUTO is a device too, which hands on what is said of it.
     "OpenVINOExecutionProvider": ProviderTraits(
         lambda: opmap.Target(real_transposes=True, symmetric_weights=True, fallback=True),
         exact_weights=True,
         whole_graphs_only=True,
         gather="Gather",
         threads_option="num_of_threads",
+        device_option="device_type",
+        precisions={
+            FULL_PRECISION: _openvino_in("f32", "CPU", "GPU", "AUTO"),
+            "bf16": _openvino_in("bf16", "CPU", "AUTO"),
+            "fp16": _openvino_in("f16", "CPU", "GPU", "NPU", "AUTO"),
+        },
+        precisions_on={"GPU": (FULL_PRECISION, "fp16"), "NPU": ("fp16",)},
         options=(
             *("cache_dir", "context", "device_id", "device_luid", "device_type"),
             *("disable_dynamic_shapes", "enable_causallm", "enable_opencl_throttling"),
@@ -245,47 +201,110 @@ TRAITS: Mapping[str, ProviderTraits] = {
         wrong=(
             _wrong(
                 "it keeps 31 bits of an integer and a sign",
-                where=_on(TensorType.INT64, TensorType.UINT32, TensorType.UINT64),
+                where=conditions.on(TensorType.INT64, TensorType.UINT32, TensorType.UINT64),
             ),
             _wrong("it moves bits in integers of 32 bits", "BITCAST"),
-            _wrong("it sums integers as floats", "MEAN", where=_on(TensorType.INT32)),
-            _wrong("its negative of -128 is 127", "NEG", where=_on(TensorType.INT8)),
+            _wrong("it sums integers as floats", "MEAN", where=conditions.on(TensorType.INT32)),
+            _wrong("its negative of -128 is 127", "NEG", where=conditions.on(TensorType.INT8)),
             _wrong(
                 "it compares integers as floats",
                 *("REDUCE_MAX", "REDUCE_MIN"),
-                where=_on(TensorType.INT32),
+                where=conditions.on(TensorType.INT32),
             ),
             _wrong("equal values are not in the order of their positions", "TOPK_V2"),
             _wrong(
                 "it divides integers and takes their powers as floats",
                 *("DIV", "POW"),
-                where=_on(TensorType.INT32),
+                where=conditions.on(TensorType.INT32),
             ),
-            _wrong("its LSTM has no peepholes", *_LSTMS, where=_peepholes),
-            _wrong(_NEIGHBOUR, *_REDUCTIONS, where=_sums_rows),
+            _wrong("its LSTM has no peepholes", *_LSTMS, where=conditions.peepholes),
+            _wrong(_NEIGHBOUR, *_REDUCTIONS, where=conditions.sums_rows),
             _wrong(_NEIGHBOUR, "SVDF"),
             _wrong("a loop without iterations returns what it returned before", "WHILE"),
-            _wrong("it counts a computed start from 0", "STRIDED_SLICE", where=_computed(1)),
+            _wrong(
+                "it counts a computed start from 0", "STRIDED_SLICE", where=conditions.computed(1)
+            ),
             _wrong(
                 "it takes the whole part of a bias",
                 "LOCAL_RESPONSE_NORMALIZATION",
                 where=lambda op: op.options.bias % 1 != 0,
             ),
-            _wrong("computed axes end the process", "REVERSE_V2", where=_computed(1)),
-            _wrong("sizes that do not fit may end the process", "SPLIT_V", where=_computed(1)),
-            _wrong("an axis that does not fit may end the process", "SPLIT", where=_computed(0)),
-            _wrong("tensors without elements may end the process", where=_unsized),
+            _wrong("computed axes end the process", "REVERSE_V2", where=conditions.computed(1)),
+            _wrong(
+                "sizes that do not fit may end the process", "SPLIT_V", where=conditions.computed(1)
+            ),
+            _wrong(
+                "an axis that does not fit may end the process",
+                "SPLIT",
+                where=conditions.computed(0),
+            ),
+            _wrong("tensors without elements may end the process", where=conditions.unsized),
         ),
     ),
-    # By default it multiplies floats as TF32, whose mantissa has 10 bits, where the hardware can.
-    "CUDAExecutionProvider": ProviderTraits(nvidia_libraries=True, defaults={"use_tf32": "0"}),
+    # By default it multiplies floats as TF32.
+    "CUDAExecutionProvider": ProviderTraits(
+        nvidia_libraries=True, precisions={FULL_PRECISION: {"use_tf32": "0"}}
+    ),
     # These take no quantised weights but signed ones.
-    "NvTensorRTRTXExecutionProvider": ProviderTraits(_signed),
-    "QNNExecutionProvider": ProviderTraits(_signed),
-    "TensorrtExecutionProvider": ProviderTraits(_signed, nvidia_libraries=True),
+    # - TensorRT for RTX computes each tensor in its own type, so there is no option but TF32.
+    "NvTensorRTRTXExecutionProvider": ProviderTraits(
+        _signed, precisions=_FULL_ALONE, environment=_WITHOUT_TF32
+    ),
+    # - The HTP computes floats in float16 where nothing is said.
+    "QNNExecutionProvider": ProviderTraits(
+        _signed,
+        precisions={
+            FULL_PRECISION: {"enable_htp_fp16_precision": "0"},
+            "fp16": {"enable_htp_fp16_precision": "1"},
+        },
+    ),
+    "TensorrtExecutionProvider": ProviderTraits(
+        _signed,
+        nvidia_libraries=True,
+        precisions={
+            FULL_PRECISION: {"trt_bf16_enable": "0", "trt_fp16_enable": "0"},
+            "bf16": {"trt_bf16_enable": "1", "trt_fp16_enable": "0"},
+            "fp16": {"trt_bf16_enable": "0", "trt_fp16_enable": "1"},
+        },
+        environment=_WITHOUT_TF32,
+    ),
+    # A neural network of CoreML has no types, and runs in float16 wherever the device likes that
+    # better. That is ONNX Runtime's default. An ML program computes each tensor in its own type.
+    "CoreMLExecutionProvider": ProviderTraits(
+        precisions={
+            FULL_PRECISION: {"ModelFormat": "MLProgram", "AllowLowPrecisionAccumulationOnGPU": "0"},
+            "fp16": {"ModelFormat": "NeuralNetwork", "AllowLowPrecisionAccumulationOnGPU": "1"},
+        },
+    ),
+    # By default an operator that has a kernel for float16 uses it.
+    "CANNExecutionProvider": ProviderTraits(
+        precisions={
+            FULL_PRECISION: {"precision_mode": "must_keep_origin_dtype"},
+            "fp16": {"precision_mode": "force_fp16"},
+        },
+    ),
+    # Variables of its own, such as ORT_MIGRAPHX_FP16_ENABLE, come before these options.
+    "MIGraphXExecutionProvider": ProviderTraits(
+        precisions={
+            FULL_PRECISION: {"migraphx_bf16_enable": "0", "migraphx_fp16_enable": "0"},
+            "bf16": {"migraphx_bf16_enable": "1", "migraphx_fp16_enable": "0"},
+            "fp16": {"migraphx_bf16_enable": "0", "migraphx_fp16_enable": "1"},
+        },
+    ),
+    # It allows half precision where all tensors of an operator are of float16.
+    "DmlExecutionProvider": ProviderTraits(precisions=_FULL_ALONE),
+    # It multiplies floats as TF32 where the hardware can, unless its variable says otherwise.
+    "MLXExecutionProvider": ProviderTraits(
+        precisions=_FULL_ALONE, environment={"MLX_ENABLE_TF32": "0"}
+    ),
+    # It keeps weights in float16 where nothing is said.
+    "ggml": ProviderTraits(
+        precisions={FULL_PRECISION: {"weights": "f32"}, "fp16": {"weights": "f16"}},
+    ),
     # It computes in floats and leaves quantised layers to the CPU. A session does not tell its
     # options. Some of its shaders are wrong, and some operators end the process.
     "WebGpuExecutionProvider": ProviderTraits(
+        precisions=_FULL_ALONE,
         options=(
             *("dawnBackendType", "dawnProcTable", "defaultBufferCacheMode", "deviceId"),
             *("enableGraphCapture", "enableInt64", "enablePIXCapture", "enableRobustness"),
@@ -296,12 +315,16 @@ TRAITS: Mapping[str, ProviderTraits] = {
             *("uniformBufferCacheMode", "validationMode", "webgpuDevice", "webgpuInstance"),
         ),
         wrong=(
-            _wrong("it reads other channels of a multiple of 3", "CONV_2D", where=_odd_channels),
-            _wrong(_NO_BIAS, "CONV_3D", where=_without(2)),
-            _wrong(_NO_BIAS, "CONV_3D_TRANSPOSE", "TRANSPOSE_CONV", where=_without(3)),
+            _wrong(
+                "it reads other channels of a multiple of 3",
+                "CONV_2D",
+                where=conditions.odd_channels,
+            ),
+            _wrong(_NO_BIAS, "CONV_3D", where=conditions.without(2)),
+            _wrong(_NO_BIAS, "CONV_3D_TRANSPOSE", "TRANSPOSE_CONV", where=conditions.without(3)),
             _wrong("it is off by 2e-4", "COS", "SIN"),
-            _wrong(_REVERSED, "MIRROR_PAD", where=_symmetric),
-            _wrong(_REVERSED, "STRIDED_SLICE", where=_backwards),
+            _wrong(_REVERSED, "MIRROR_PAD", where=conditions.symmetric),
+            _wrong(_REVERSED, "STRIDED_SLICE", where=conditions.backwards),
         ),
     ),
 }
@@ -374,12 +397,12 @@ WRONG_BEFORE: Mapping[tuple[int, int], Sequence[WrongResult]] = {
         _wrong(
             "where there are no rows their reduction is 0",
             *(*_REDUCTIONS, "REDUCE_ALL", "REDUCE_ANY"),
-            where=lambda op: _unsized(op) and op.output.type is not TensorType.FLOAT32,
+            where=lambda op: conditions.unsized(op) and op.output.type is not TensorType.FLOAT32,
         ),
         _wrong(
             "TopK of no rows ends the process",
             *("TOPK_V2", "REDUCE_MAX", "REDUCE_MIN", "CUSTOM"),
-            where=_sorts_no_rows,
+            where=conditions.sorts_no_rows,
         ),
         _wrong(
             "it has no Where of uint32",
@@ -387,7 +410,9 @@ WRONG_BEFORE: Mapping[tuple[int, int], Sequence[WrongResult]] = {
             where=lambda op: op.output.type is TensorType.UINT32,
         ),
     ),
-    (1, 29): (_wrong("it has no Cos of doubles", "ATAN2", where=_on(TensorType.FLOAT64)),),
+    (1, 29): (
+        _wrong("it has no Cos of doubles", "ATAN2", where=conditions.on(TensorType.FLOAT64)),
+    ),
 }
 
 # How ONNX Runtime names the memory of a device, by the number of its maker.

@@ -57,9 +57,13 @@ def with_bodies(op: OperatorView[Any], resources: Resources, enter: Enter) -> Op
     elif op.op in _SELECTORS:
         op, bodies = _branches(op, indices, resources, enter)
     else:
+        # What runs once is given nothing, and gives nothing.
+        taken, made = (0, 0) if op.op is Op.CALL_ONCE else (len(op.inputs), len(op.outputs))
+        if (taken, made) != (len(op.inputs), len(op.outputs)):
+            raise ModelError(f"{op.label} takes and gives nothing, but the file names tensors")
         bodies = [enter(index, op.present_inputs()) for index in indices]
         for body in bodies:
-            _check_arity(op, body, len(op.inputs), len(op.outputs))
+            _check_arity(op, body, taken, made)
     return _with_variables(*_without_handles(op, bodies, resources), resources)
 
 

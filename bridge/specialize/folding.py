@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels import Kernel, kernel
-from tflite_ort.schema import KernelError, ModelError, Op, OperatorView, TensorView
+from tflite_ort.schema import KernelError, ModelError, Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.element_types import PACKED_BITS
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, said_of_file
@@ -30,6 +30,13 @@ _REFUSING = frozenset(
         *(Op.UNSORTED_SEGMENT_SUM, Op.UNSORTED_SEGMENT_PROD),
         *(Op.UNSORTED_SEGMENT_MAX, Op.UNSORTED_SEGMENT_MIN),
         *(Op.DIV, Op.FLOOR_DIV, Op.FLOOR_MOD, Op.POW),
+    }
+)
+# These round floats that meet integer weights, or do not: the option `hybrid` says which.
+_PRODUCTS = frozenset(
+    {
+        *(Op.FULLY_CONNECTED, Op.BATCH_MATMUL),
+        *(Op.CONV_2D, Op.DEPTHWISE_CONV_2D, Op.TRANSPOSE_CONV),
     }
 )
 # A constant larger than this is computed only if it is not much larger than what it comes from.
@@ -75,7 +82,14 @@ def folded(
 def _is_foldable(op: OperatorView[Any], entry: Entry[Kernel], is_constant: bool) -> bool:
     # A user's own kernel is not run beside invokes.
     is_known = is_constant or (entry is kernel.of(op) and _is_without_data(op))
-    return is_known and not (_is_large(op) or any(each.is_variable for each in op.outputs))
+    left = _is_large(op) or _is_hybrid(op) or any(each.is_variable for each in op.outputs)
+    return is_known and not left
+
+
+def _is_hybrid(op: OperatorView[Any]) -> bool:
+    """Whether floats meet integer weights, in an operator whose arithmetic an option chooses."""
+    real = op.op in _PRODUCTS and op.output.type is TensorType.FLOAT32
+    return real and any(tensor.is_quantized for tensor in op.present_inputs())
 
 
 def _of_constants(op: OperatorView[Any], entry: Entry[Kernel]) -> Sequence[Array]:

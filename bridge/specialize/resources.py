@@ -12,6 +12,7 @@ from tflite_ort.schema.file.flow import called_subgraphs
 from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.schema.values.view import Array, VariableKey
 from tflite_ort.specialize.hash_tables import Tables, table_key
+from tflite_ort.specialize.list_sizes import ListSizes
 
 if TYPE_CHECKING:
     from tflite_ort.schema.arithmetic import generators
@@ -31,7 +32,8 @@ _USES = frozenset(
     }
 )
 _SETS = frozenset({Op.ASSIGN_VARIABLE, Op.HASHTABLE_IMPORT})
-_DRAWS = frozenset({Op.RANDOM_UNIFORM, Op.RANDOM_STANDARD_NORMAL, Op.MULTINOMIAL})
+# These keep their place in a stream of random numbers.
+DRAWS = frozenset({Op.RANDOM_UNIFORM, Op.RANDOM_STANDARD_NORMAL, Op.MULTINOMIAL})
 
 
 def same_size(one: int, other: int) -> bool:
@@ -67,6 +69,7 @@ class Contents:
         types: the types of the keys and of the values of each table.
         tensors: the tensor that each variable can hold, by what it is assigned.
         guessed: the variables that were read before an assignment was seen.
+        lists: the sizes of the elements of lists.
         changed: a reader was given a tensor that a later assignment does not fit; the subgraphs
             have to be specialised again.
     """
@@ -75,6 +78,7 @@ class Contents:
     types: dict[VariableKey, tuple[TensorType, ...]] = field(default_factory=dict)
     tensors: dict[VariableKey, TensorView] = field(default_factory=dict)
     guessed: set[VariableKey] = field(default_factory=set)
+    lists: ListSizes = field(default_factory=ListSizes)
     changed: bool = False
 
     def read(self, key: VariableKey, declared: TensorView) -> TensorView:
@@ -195,7 +199,7 @@ class Resources:
     def with_position(self, op: OperatorView[Any]) -> OperatorView[Any]:
         """`op` with, if it draws the random numbers of a seed, a variable as its last input: how
         far it has got, in blocks of the stream."""
-        if op.op not in _DRAWS or generators.random_seeds(op.options) is None:
+        if op.op not in DRAWS or generators.random_seeds(op.options) is None:
             return op
         like = TensorView(-1, f"{op.label}/position", TensorType.INT64, ())
         position = self.place((op.subgraph, op.label), like, is_set=True)

@@ -31,7 +31,7 @@ from tflite_ort.schema.file.flow import order_problems
 from tflite_ort.schema.shapes import output_shapes
 from tflite_ort.schema.shapes.registry import Shapes, check_rank, rule_of
 from tflite_ort.schema.values.inlining import FlatModel
-from tflite_ort.schema.values.operators import check_inputs, key_of
+from tflite_ort.schema.values.operators import check_inputs, is_flex, key_of
 from tflite_ort.schema.values.regions import FUNCTIONS
 from tflite_ort.schema.values.resolve import (
     meter_of,
@@ -79,6 +79,7 @@ def specialize(
         KernelError: what a user registered failed to prepare.
     """
     contents = Contents(constant_tables(model))
+    contents.lists.lasting = [size for shape in shapes.values() for size in shape]
     given = partial(_bytes_given, model.subgraphs[subgraph], shapes)
     while True:
         contents.changed = False
@@ -197,6 +198,10 @@ class _Specializer:
             op = _prepared(op, declared, prepare)
         else:  # a user's may have the name of one of ours, and other shapes
             op = _reshaped(op, declared, has_rule=is_ours or not is_custom)
+        if is_flex(op.custom_code):
+            lists = self.contents.lists
+            op = lists.sized(op, (self.calls, op.index), resources.tensors)
+            self.contents.changed |= lists.found(op)
         constants = folded(op, self.kernels, self.meter)
         if constants is None:
             op = with_size_lists(op, self.kernels)
@@ -340,5 +345,6 @@ def _with_data(outputs: Sequence[TensorView], arrays: Sequence[Array]) -> list[T
     views = []
     for tensor, array in zip(outputs, arrays, strict=True):
         array.flags.writeable = False
-        views.append(replace(tensor, constant=array, shape=array.shape, ranked=True, sizes=None))
+        known = replace(tensor, constant=array, shape=array.shape, ranked=True, sizes=None)
+        views.append(replace(known, computed=True))
     return views

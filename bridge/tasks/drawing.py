@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ import numpy.typing as npt
 
 from tflite_ort.bundles import open_bundle
 from tflite_ort.export_decoded import known_kind
-from tflite_ort.files import writing
+from tflite_ort.files import distinct_names, made_folder, writing
+from tflite_ort.guard import protect
 from tflite_ort.optional import optional_module
-from tflite_ort.prediction.array_files import DAMAGED
-from tflite_ort.prediction.images import converted
+from tflite_ort.prediction.array_files import InputError, open_plain
+from tflite_ort.prediction.images import converted, is_picture, opened_picture
 from tflite_ort.providers.delegates import ProviderChoices
 from tflite_ort.schema import ModelError
 from tflite_ort.tasks.face_landmarker import FaceLandmarker, FaceLandmarkerOptions
@@ -96,61 +98,57 @@ def frames_of(film: Path) -> Iterator[FilmFrame]:
         ImportError: Pillow is missing, or OpenCV for a film.
         OSError: there is no such file, it is no plain one, or it holds no frames that can be read.
     """
-    pillow = _needed("PIL.Image", "pillow")
+    _needed("PIL.Image", "pillow")
     if film.is_dir():
         paths = sorted(path for path in film.iterdir() if path.suffix.lower() in _SUFFIXES)
-        for number, path in enumerate(paths):
-            with _opened(path, pillow) as picture:
-                yield FilmFrame(path.stem, _pixels(picture, path, pillow), number * _MILLISECONDS)
-        return
-    try:
-        picture = _opened(film, pillow)
-    except pillow.UnidentifiedImageError:
+        protect(paths)
+        names = distinct_names([path.stem for path in paths], "{name}_{number}")
+        for number, (path, name) in enumerate(zip(paths, names, strict=True)):
+            with _picture(path) as picture:
+                yield FilmFrame(name, _pixels(picture), number * _MILLISECONDS)
+    elif _is_picture(film):
+        with _picture(film) as picture:
+            yield from _animated_frames(picture)
+    else:
         yield from _film_frames(film)
-        return
-    with picture:
-        yield from _animated_frames(picture, film, pillow)
 
 
-def _animated_frames(picture: Any, film: Path, pillow: Any) -> Iterator[FilmFrame]:
+def _animated_frames(picture: Any) -> Iterator[FilmFrame]:
     time_ms = 0
     for number in range(getattr(picture, "n_frames", 1)):
-        yield FilmFrame(f"{number:06}", _pixels(picture, film, pillow, number), time_ms)
+        if number:
+            picture.seek(number)
+        yield FilmFrame(f"{number:06}", _pixels(picture), time_ms)
         time_ms += max(1, round(picture.info.get("duration") or _MILLISECONDS))
 
 
-def _opened(path: Path, pillow: Any) -> Any:
-    """A picture in a plain file: a pipe would block.
+@contextmanager
+def _picture(path: Path) -> Iterator[Any]:
+    """As `opened_picture`.
 
     Raises:
-        OSError: there is no such file, it is no plain one, or no picture.
+        OSError: there is no such file, it is no plain one, or it is damaged or too large.
     """
-    if path.exists() and not path.is_file():
-        raise OSError(f"{path} is no plain file")
+    with _as_os_error(), open_plain(path) as stream, opened_picture(stream, path) as picture:
+        yield picture
+
+
+def _is_picture(path: Path) -> bool:
+    with _as_os_error():
+        return is_picture(path)
+
+
+@contextmanager
+def _as_os_error() -> Iterator[None]:
     try:
-        return pillow.open(path)
-    except (FileNotFoundError, PermissionError, pillow.UnidentifiedImageError):
-        raise
-    except pillow.DecompressionBombError as error:
-        raise OSError(f"{path} is too large: {error}") from error
-    except (*DAMAGED, OSError) as error:
-        raise OSError(f"{path} is not a picture that can be read: {error}") from error
+        yield
+    except InputError as error:
+        raise OSError(str(error)) from error
 
 
-def _pixels(picture: Any, path: Path, pillow: Any, number: int = 0) -> Array:
-    """A frame of a picture, uint8 [height, width, 3].
-
-    Raises:
-        OSError: it is damaged, or too large.
-    """
-    try:
-        if number:
-            picture.seek(number)
-        return np.array(converted(picture, "RGB"))
-    except pillow.DecompressionBombError as error:
-        raise OSError(f"{path} is too large: {error}") from error
-    except (*DAMAGED, OSError) as error:
-        raise OSError(f"{path} is not a picture that can be read: {error}") from error
+def _pixels(picture: Any) -> Array:
+    """A frame of a picture, uint8 [height, width, 3]."""
+    return np.array(converted(picture, "RGB"))
 
 
 def _film_frames(film: Path) -> Iterator[FilmFrame]:
@@ -246,7 +244,7 @@ def drawn_film(
     """
     drawers = {bundle.name: drawer(bundle, most, providers) for bundle in bundles}
     pillow = _needed("PIL.Image", "pillow")
-    out.mkdir(parents=True, exist_ok=True)
+    made_folder(out)
     for frame in frames_of(film):
         picture = pillow.fromarray(frame.pixels)
         found = {name: draw(picture, frame) for name, draw in drawers.items()}

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.bundles.wire import Message
 from tflite_ort.schema import MalformedBundle
+from tflite_ort.schema.file.wire import Message
 from tflite_ort.tasks.rects import Size
 
 Array = npt.NDArray[Any]

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.optional import optional_module
-from tflite_ort.prediction.array_files import InputError
-from tflite_ort.prediction.images import converted
+from tflite_ort.prediction.array_files import InputError, open_plain
+from tflite_ort.prediction.images import converted, opened_picture
 
 Array = npt.NDArray[Any]
 
@@ -74,13 +74,12 @@ class Image:
             ImportError: neither is installed.
             OSError: it is no picture.
         """
-        pillow = optional_module("PIL.Image")
-        if pillow is not None:
-            with pillow.open(file_name) as picture:
-                try:
+        if optional_module("PIL.Image") is not None:
+            try:
+                with open_plain(file_name) as stream, opened_picture(stream, file_name) as picture:
                     return cls(ImageFormat.SRGB, np.array(converted(picture, "RGB")))
-                except InputError as error:
-                    raise OSError(f"{os.fspath(file_name)} {error}") from error
+            except InputError as error:
+                raise OSError(str(error)) from error
         opencv = optional_module("cv2")
         if opencv is None:
             raise ImportError("to read pictures install Pillow: pip install 'tflite-ort[images]'")

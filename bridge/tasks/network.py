@@ -17,11 +17,11 @@ from tflite_ort.export import made_for
 from tflite_ort.export_decoded import known_kind
 from tflite_ort.opmap import Target
 from tflite_ort.optional import late
-from tflite_ort.providers.delegates import OpResolverType, chosen_delegates
+from tflite_ort.providers.delegates import AUTO, OpResolverType, chosen_delegates
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.providers.processor import blocked_channels
 from tflite_ort.providers.provider import ON_CPU, Provider
-from tflite_ort.providers.traits import traits_of
+from tflite_ort.providers.traits import FULL_PRECISION, traits_of
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.resolvers import WellKnownOpResolver
 from tflite_ort.schema import DelegateError, DelegateWarning, ModelError, read_model
@@ -69,9 +69,11 @@ class Network:
         self.kind: Kind = kind
         self.labels: tuple[str, ...] = kind.facts.get("labels", ())
         of = {"model_content": content, "num_threads": base.num_threads, "resolver": resolver}
-        delegates = chosen_delegates(
-            OpResolverType.AUTO, (), device_choice.resolved(base.runs_on, of)
-        )
+        providers, precision = base.runs_on, base.precision
+        if providers == AUTO:
+            providers = device_choice.resolved(AUTO, of | {"precision": precision})
+            precision = FULL_PRECISION
+        delegates = chosen_delegates(OpResolverType.AUTO, (), providers, precision)
         provider = delegates[0].provider if delegates else ON_CPU
         threads = base.num_threads or os.cpu_count() or 1
         # Of the inputs that need not be given.

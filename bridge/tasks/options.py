@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from tflite_ort.providers.candidates import first_gpu
 from tflite_ort.providers.delegates import ProviderChoices
-from tflite_ort.providers.traits import CPU
+from tflite_ort.providers.traits import CPU, FULL_PRECISION
 from tflite_ort.tasks import containers
 from tflite_ort.tasks.rects import Rect
 
@@ -49,6 +49,7 @@ class BaseOptions:
         providers: ONNX Runtime execution providers, as `Interpreter` takes them; default the CPU.
             A network that the first one cannot load runs on the CPU, with a `DelegateWarning`.
         num_threads: within an operator; None is one for each core.
+        precision: of floats, as `Interpreter` takes it.
     """
 
     model_asset_path: str | os.PathLike[str] | None = None
@@ -56,6 +57,7 @@ class BaseOptions:
     delegate: Delegate | None = None
     providers: ProviderChoices | None = None
     num_threads: int | None = None
+    precision: str = FULL_PRECISION
 
     Delegate: ClassVar[type[Delegate]] = Delegate
 

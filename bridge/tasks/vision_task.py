@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 import numpy.typing as npt
 
 from tflite_ort.closing import Closing
+from tflite_ort.forks import renew_in_children
 from tflite_ort.prediction.pool import cores, spread
 from tflite_ort.tasks.containers import NormalizedRect
 from tflite_ort.tasks.image import Image, pixels_of
@@ -80,6 +81,12 @@ class VisionTask(Closing, Generic[Result]):
         self._closed = False
         self._pending: Future[None] | None = None
         self._worker = ThreadPoolExecutor(1) if live else None
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """In the child of a fork no picture is in work."""
+        self._pending = None
+        self._worker = None if self._worker is None else ThreadPoolExecutor(1)
 
     @classmethod
     def create_from_model_path(cls, model_path: str | os.PathLike[str]) -> Self:

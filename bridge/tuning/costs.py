@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import math
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -12,8 +11,8 @@ from typing import Any
 
 from tflite_ort.opmap.graph.choices import Chooser, Lowering, plainest
 from tflite_ort.schema import OperatorView
+from tflite_ort.shipped import shipped
 
-_FILE = os.path.join(os.path.dirname(__file__), "costs.json")
 _MACHINES = {"AMD64": "x86_64", "arm64": "aarch64"}
 # Another lowering than the first has to be better by this factor, or the model may be wrong.
 _MARGIN = 0.93
@@ -69,7 +68,8 @@ def cost_of(lowering: Lowering, costs: Mapping[str, float]) -> float:
 @cache
 def _costs() -> Mapping[str, Mapping[str, float]]:
     """Microseconds for one of each kind of work, by kind of CPU."""
-    with open(_FILE, encoding="utf-8") as file:
-        # Texts and numbers in JSON are such in Python, and numpy has imported `ast` already.
-        costs: dict[str, dict[str, float]] = ast.literal_eval(file.read())
+    # Texts and numbers in JSON are such in Python, and numpy has imported `ast` already.
+    costs: dict[str, dict[str, float]] = ast.literal_eval(
+        shipped("tflite_ort.tuning", "costs.json").decode()
+    )
     return costs

@@ -19,7 +19,8 @@ from typing import Any
 from tflite_ort.files import write_text
 from tflite_ort.providers.processor import processor
 from tflite_ort.providers.session import ORT_BUILD
-from tflite_ort.schema import CacheWarning, OperatorView, TensorView
+from tflite_ort.schema import CacheWarning, OperatorView, TensorView, UnreadableModel
+from tflite_ort.schema.file.plain_files import open_plain
 from tflite_ort.warned import warn_caller
 
 FORMAT = 1
@@ -68,7 +69,7 @@ class TuningTable:
         self._layers |= self._new
         os.makedirs(self.path.parent, exist_ok=True)
         text = json.dumps({"format": FORMAT, "machines": machines}, indent=1, sort_keys=True)
-        write_text(self.path, text + "\n")
+        write_text(self.path, text + "\n", again=True)
         self._new = {}
 
     @property
@@ -80,12 +81,12 @@ class TuningTable:
 def is_other_file(path: Path) -> bool:
     """Whether something is there that is no table of tuned layers, of whatever format."""
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             text = file.read(_MOST_BYTES)
         content = json.loads(text) if text else {"format": FORMAT}
     except FileNotFoundError:
         return False
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError, UnreadableModel):
         return True
     return not isinstance(content, dict) or "format" not in content
 
@@ -93,11 +94,11 @@ def is_other_file(path: Path) -> bool:
 def _machines(path: Path) -> dict[str, Layers]:
     """All that a file says; nothing where it is not there or not of this format."""
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             content = json.loads(file.read(_MOST_BYTES))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError, UnreadableModel) as error:
         warn_caller(f"{path} is not read: {error}", CacheWarning)
         return {}
     if not isinstance(content, dict) or content.get("format") != FORMAT:

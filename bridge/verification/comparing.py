@@ -20,9 +20,16 @@ from tflite_ort.comparison.differences import (
 from tflite_ort.plan.placements import Placement
 from tflite_ort.schema import BridgeError, Model, OperatorView, TensorView
 from tflite_ort.verification.extraction import constant_operators
-from tflite_ort.verification.judgement import Outputs, first_off, is_near, is_within, judged
+from tflite_ort.verification.judgement import (
+    Outputs,
+    is_near,
+    is_within,
+    judged,
+    may_round,
+    named,
+)
 from tflite_ort.verification.kept import ArrayFile, KeptArrays
-from tflite_ort.verification.known import known_difference
+from tflite_ort.verification.known import is_hybrid, known_difference
 from tflite_ort.verification.onnx_runtime import OnnxRuntime
 from tflite_ort.verification.options import option_texts
 from tflite_ort.verification.results import (
@@ -91,8 +98,10 @@ class Comparing:
     Args:
         views, operators: of the primary subgraph.
         spread: of outputs by tensor index, how far LiteRT's kernels are apart.
-        kernels: LiteRT with its kernels, the reference's first, to measure the spread of one
-            operator; None without LiteRT.
+        kernels: LiteRT with its other kernels, to measure the spread of one operator; none without
+            LiteRT.
+        floats: a runtime of the reference's kind in which hybrid layers multiply floats; None where
+            there are none.
     """
 
     model: Model
@@ -103,6 +112,7 @@ class Comparing:
     tolerance: Tolerance
     spread: Mapping[int, Difference]
     kernels: Sequence[Litert] = ()
+    floats: Litert | OurInterpreter | None = None
     error: str = ""
 
     def __post_init__(self) -> None:
@@ -117,6 +127,8 @@ class Comparing:
         self._together: dict[int, tuple[int, ...]] = {}
         self._reasons: dict[int, str] = {}
         self._spreads: dict[int, Difference | None] = {}
+        self._in_floats: set[int] = set()
+        self._right: set[int] = set()  # as another of LiteRT's kernels has it
         self._placed: dict[int, tuple[str, str]] = {}
         self._called: list[CalledOperator] = []
         self._times: Mapping[str, float] = {}
@@ -185,8 +197,39 @@ class Comparing:
                 self._reasons.setdefault(op.index, "the reference has no value of what it makes")
             else:
                 self._isolated[index] = whole
-        if not self._is_near(op) and self.kernels:
-            self._spreads[op.index] = self._spread_of(op)
+        if not self._is_near(op):
+            self._look_closer(op)
+
+    def _look_closer(self, op: OperatorView[Any]) -> None:
+        """How far LiteRT's kernels are apart in `op`; whether it gives what one of them gives, or
+        the product of floats, where LiteRT rounds them."""
+        self._spreads[op.index] = self._spread_of(op)
+        if any(self._is_as(op, each) for each in self.kernels):
+            self._right.add(op.index)
+        floats = self.floats if any(map(is_hybrid, self._ran(op))) else None
+        if floats is not None and self._is_as(op, floats):
+            self._in_floats.add(op.index)
+
+    def _is_as(self, op: OperatorView[Any], other: Litert | OurInterpreter) -> bool:
+        """Whether `op` alone gives what it gives in another runtime."""
+        given, names = self.reference.tensors, [each.name for each in self._ran(op)]
+        try:
+            found = self.runtime.isolated(op.index, given).outputs
+            right = other.isolated(op.index, given, self._together[op.index]).outputs
+            far = [
+                (tensor, self._difference(tensor.index, got[tensor.index], want[tensor.index]))
+                for got, want in zip(found, right, strict=True)
+                for tensor in op.outputs
+                if tensor.index in got and tensor.index in want
+            ]
+        except BridgeError:
+            return False
+        near = (is_within(each, self.tolerance, tensor, names) for tensor, each in far)
+        return bool(far) and all(near)
+
+    def _ran(self, op: OperatorView[Any]) -> list[OperatorView[Any]]:
+        """The operators that were run as `op`."""
+        return [self.operators[at] for at in self._together.get(op.index, (op.index,))]
 
     def _within(
         self, op: OperatorView[Any], isolated: Difference | None, spread: Difference | None
@@ -196,22 +239,34 @@ class Comparing:
             return False
         if isolated is None:
             return None
-        return self._is_near(op) or (spread is not None and is_near(isolated, spread))
+        if op.index in self._right or self._is_near(op):
+            return True
+        if spread is not None and is_near(isolated, spread):
+            return True
+        rounds = op.index in self._in_floats or all(
+            may_round(each, tensor, self.tolerance, spread is not None)
+            for tensor, each in self._found(op)
+        )
+        return None if rounds else False
 
     def _is_near(self, op: OperatorView[Any]) -> bool:
-        found = ((tensor, self._isolated.get(tensor.index)) for tensor in op.outputs)
-        ran = [self.operators[at].name for at in self._together.get(op.index, (op.index,))]
+        ran = [each.name for each in self._ran(op)]
         return all(
-            each is None or is_within(each, self.tolerance, tensor, ran, bool(self.kernels))
-            for tensor, each in found
+            is_within(each, self.tolerance, tensor, ran, bool(self.kernels))
+            for tensor, each in self._found(op)
         )
+
+    def _found(self, op: OperatorView[Any]) -> list[tuple[TensorView, Difference]]:
+        """What `op` alone makes, and how far it is."""
+        made = (each for each in op.outputs if each.index in self._isolated)
+        return [(tensor, self._isolated[tensor.index]) for tensor in made]
 
     def _spread_of(self, op: OperatorView[Any]) -> Difference | None:
         """How far LiteRT's kernels are apart when they are fed the same; None if they fail."""
-        found = []
+        found, together = [], self._together[op.index]
         for kernels in self.kernels:
             try:
-                outputs = kernels.isolated(op.index, self.reference.tensors).outputs
+                outputs = kernels.isolated(op.index, self.reference.tensors, together).outputs
                 for got, right in zip(outputs, self.reference.tensors, strict=True):
                     found += [self._difference(i, got[i], right[i]) for i in got if i in right]
             except BridgeError:
@@ -251,11 +306,13 @@ class Comparing:
         """What is known by now."""
         operators = [self._operator(op) for op in self.operators]
         outputs, state = self._outputs.results(self.spread, self.tolerance)
-        first = first_off(operators, self.tolerance)
         has_outputs = bool(self.model.subgraphs[0].outputs)
         verdict, reason = judged(outputs, state, operators, self.tolerance, has_outputs)
-        if verdict is Verdict.ADDED:  # small differences that add up are not off
-            outputs, state = (tuple(map(_not_off, each)) for each in (outputs, state))
+        first = named(verdict, operators, self.tolerance)
+        if not verdict.is_alarm:  # as of small differences that add up
+            outputs, state = (
+                tuple(_not_off(o, verdict) for o in each) for each in (outputs, state)
+            )
         part = self._part(first)
         if self.error:
             verdict, reason = Verdict.OFF, f"It does not run: {self.error}"
@@ -318,6 +375,8 @@ class Comparing:
         whole = [merged(self._accumulated.get(index, ())) for index in made]
         accumulated = worst([each for each in whole if each is not None])
         spread = self._spreads.get(op.index)
+        within = self._within(op, isolated, spread)
+        far = within is False and isolated is not None and not isolated.within(self.tolerance)
         runs_on, reason = self._placed.get(op.index, ("", ""))
         return OperatorResult(
             op.index,
@@ -329,20 +388,18 @@ class Comparing:
             accumulated,
             isolated,
             spread,
-            self._within(op, isolated, spread),
+            within,
             self._together.get(op.index, ()),
             self._reasons.get(op.index, ""),
-            known_difference(op),
+            known_difference(op, far),
             runs_on,
             reason,
             self._times.get(op.label),
         )
 
 
-def _not_off(output: OutputResult) -> OutputResult:
-    if output.verdict is not Verdict.OFF:
-        return output
-    return replace(output, verdict=Verdict.ADDED)
+def _not_off(output: OutputResult, verdict: Verdict) -> OutputResult:
+    return replace(output, verdict=verdict) if output.verdict is Verdict.OFF else output
 
 
 def largest(found: Sequence[Difference]) -> Difference | None:

@@ -95,19 +95,25 @@ class Singles:
         self._producer = {each: i for i, op in enumerate(graph.operators) for each in op.outputs}
         self._made_of = {each for i in fixed for each in graph.operators[i].outputs}
 
-    def model(self, index: int) -> tuple[Model, list[int], list[int]]:
+    def model(self, index: int, among: Sequence[int] = ()) -> tuple[Model, list[int], list[int]]:
         """Operator `index` with those that compute its constants, and the tensors of the whole
-        model that are its inputs and outputs."""
-        operators, waiting = {index}, [index]
+        model that are its inputs and outputs.
+
+        Args:
+            among: operators that lead to it and belong to the part.
+        """
+        group = sorted({index, *among})
+        operators, waiting = set(group), list(group)
         while waiting:
             for each in self.graph.operators[waiting.pop()].inputs:
                 if each in self._made_of and self._producer[each] not in operators:
                     operators.add(self._producer[each])
                     waiting.append(self._producer[each])
-        own = self.graph.operators[index]
-        inputs = [each for each in dict.fromkeys(own.inputs) if each is not None]
-        inputs = [each for each in inputs if self._is_given(each)]
-        outputs = list(dict.fromkeys(own.outputs))
+        own = [self.graph.operators[at] for at in group]
+        made = {each for op in own for each in op.outputs}
+        read = dict.fromkeys(each for op in own for each in op.inputs if each is not None)
+        inputs = [each for each in read if each not in made and self._is_given(each)]
+        outputs = list(dict.fromkeys(self.graph.operators[index].outputs))
         part = submodel(self._model, self._subgraph, sorted(operators), inputs, outputs)
         return part, inputs, outputs
 

@@ -8,7 +8,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from tflite_ort.comparison.differences import Difference, Tolerance
 from tflite_ort.optional import optional_module
 from tflite_ort.schema import BridgeError
+from tflite_ort.shipped import shipped
 from tflite_ort.verification.pictures import Picture, picture_of
 from tflite_ort.verification.plots import Plot, Sample, histogram, size_of, size_plot
 from tflite_ort.verification.results import (
@@ -27,7 +27,6 @@ from tflite_ort.verification.results import (
     Values,
 )
 
-_TEMPLATES = Path(__file__).with_name("templates")
 _LONGEST_NAME = 300
 _LONGEST_LIST = 16
 _KINDS_SHOWN = 12
@@ -73,7 +72,7 @@ def environment() -> Any:
     """
     jinja2 = _jinja2()
     templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        loader=jinja2.FunctionLoader(_template),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_harmless,
@@ -90,6 +89,10 @@ def environment() -> Any:
         some=_some,
     )
     return templates
+
+
+def _template(name: str) -> str:
+    return shipped("tflite_ort.verification", f"templates/{name}").decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from tflite_ort.comparison.differences import (
     steps_text,
 )
 from tflite_ort.schema import Model, TensorType, TensorView
+from tflite_ort.verification.litert import litert_installed
 from tflite_ort.verification.results import OperatorResult, OutputResult, Scores, Values, Verdict
 from tflite_ort.verification.runtimes import Tensors, variables
 from tflite_ort.verification.scores import agreement, total
@@ -33,6 +34,11 @@ _CROWD = 50
 # One quantum may be off in so many elements where LiteRT's kernels cannot be asked: they differ
 # from each other in up to 9.5 % of the results of a convolution.
 _UNMEASURED = 0.1
+# So much of a channel may be one quantum off by rounding; of one with a wrong bias it is more.
+_COLUMN = 0.5
+# Of MoveNet's SUB half of the results are halves, which LiteRT and its reference kernels round to
+# different codes. A result that is one quantum off as a whole is in all.
+_MOSTLY_HALVES = 0.75
 # Many of these results are halves, and every runtime rounds halves in its own way: LiteRT's kernels
 # differ in up to 8.9 % of a resized picture.
 _HALVES = frozenset({"AVERAGE_POOL_2D", "MEAN", "RESIZE_BILINEAR", "SUB"})
@@ -51,10 +57,9 @@ _ONE_STEP = frozenset(
 # What ONNX Runtime's Sigmoid is off, see docs/numbers.md: much of a result near 0.
 _SIGMOID = 1e-7
 _ORDER = tuple(Verdict)
-_ADDED = (
-    "Every operator is right by itself: small differences add up. How far LiteRT's own kernels are "
-    "apart there is not known: that needs ai-edge-litert, and a model that it runs."
-)
+_ADDED = "Every operator is right by itself: small differences add up."
+_NOT_INSTALLED = "Install ai-edge-litert to see how far LiteRT's own kernels are apart there."
+_NOT_ASKED = "How far LiteRT's own kernels are apart there is not known: they were not run."
 
 
 class Outputs:
@@ -166,11 +171,41 @@ def is_within(
     return few or (found.changed <= tolerance.share and spread_out)
 
 
+def may_round(
+    found: Difference, tensor: TensorView, tolerance: Tolerance, measured: bool = False
+) -> bool:
+    """Whether one operator's result may be right but rounded in another way.
+
+    Args:
+        measured: LiteRT's kernels are known to be nearer to each other. Then one quantum may be off
+            in some elements. Where they cannot be asked it may be in most.
+    """
+    if measured and (found.quanta is None or found.crowded > _COLUMN):
+        return False
+    if found.quanta is not None and found.changed > (_UNMEASURED if measured else _MOSTLY_HALVES):
+        return False
+    return (
+        found.finite and (found.quanta is None or tensor.is_quantized) and found.within(tolerance)
+    )
+
+
 def is_near(found: Difference, spread: Difference) -> bool:
     """Whether one operator's result is as near as LiteRT's kernels are to each other."""
     few = found.elements - found.equal <= _FEW
     alike = found.changed <= 2 * spread.changed and found.crowded <= 2 * spread.crowded
-    return found.as_near_as(spread) and (found.quanta is None or few or alike)
+    if found.quanta is None:
+        return found.as_near_as(spread, _SAMPLED)
+    return found.as_near_as(spread) and (few or alike)
+
+
+def named(
+    verdict: Verdict, operators: Sequence[OperatorResult], tolerance: Tolerance
+) -> OperatorResult | None:
+    """The operator that a verdict is about: the first one that is off by itself; where the outputs
+    are off and none is, the first one that rounds otherwise."""
+    if (first := first_off(operators, tolerance)) is not None or verdict is not Verdict.OFF:
+        return first
+    return next((op for op in operators if op.rounds_otherwise), None)
 
 
 def first_off(operators: Sequence[OperatorResult], tolerance: Tolerance) -> OperatorResult | None:
@@ -195,30 +230,46 @@ def judged(
     """
     everything = (*outputs, *state)
     first = first_off(operators, tolerance)
+    rounds = [op for op in operators if op.rounds_otherwise]
     if not has_outputs:
         said = ["The model has no output: only its operators were compared."]
-        verdict = Verdict.EXACT if first is None else Verdict.OFF
+        verdict = Verdict.OFF if first or rounds else Verdict.EXACT
     elif not everything:
         return Verdict.OFF, "No output could be compared."
     else:
         verdict = max((each.verdict for each in everything), key=_ORDER.index)
         said = [_of_outputs(verdict, everything, tolerance)]
-        if verdict is Verdict.OFF and _adds_up(everything, operators):
-            return Verdict.ADDED, f"{said[0]} {_ADDED}"
+        if verdict is Verdict.OFF and (unsettled := _unsettled(everything, operators)):
+            return unsettled[0], f"{said[0]} {unsettled[1]}"
     if first is not None:
+        verdict = max(verdict, Verdict.OPERATOR, key=_ORDER.index)
         said.append(_of_operator(first))
+    elif verdict is Verdict.OFF and rounds:
+        said.append(_of_rounding(rounds[0], len(rounds)))
     elif verdict is Verdict.OFF and any(op.isolated for op in operators):
         said.append("No operator alone leaves the tolerance: small differences add up.")
     return verdict, " ".join(said)
 
 
-def _adds_up(outputs: Sequence[OutputResult], operators: Sequence[OperatorResult]) -> bool:
-    """Whether nothing is wrong but sums of small differences: every operator is right by itself,
-    and how much LiteRT's kernels make of such differences is not known."""
+def _unsettled(
+    outputs: Sequence[OutputResult], operators: Sequence[OperatorResult]
+) -> tuple[Verdict, str] | None:
+    """The verdict and its reason where outputs that leave the tolerance may be right.
+
+    No operator is off by itself, and how much LiteRT's kernels make of small differences is not
+    known. Besides, some operators round otherwise, or all were checked.
+    """
     off = [each for each in outputs if each.verdict is Verdict.OFF]
-    unknown = all(each.spread is None and each.difference.finite for each in off)
-    checked = any(op.within for op in operators)
-    return unknown and checked and all(op.within or op.is_constant for op in operators)
+    known = any(each.spread is not None or not each.difference.finite for each in off)
+    if known or any(op.within is False for op in operators):
+        return None
+    hint = _NOT_ASKED if litert_installed() else _NOT_INSTALLED
+    if rounds := [op for op in operators if op.rounds_otherwise]:
+        return Verdict.INCONCLUSIVE, f"{_of_rounding(rounds[0], len(rounds))} {hint}"
+    checked = {at for op in operators if op.isolated for at in (op.index, *op.together)}
+    if checked and all(op.index in checked or op.is_constant for op in operators):
+        return Verdict.ADDED, f"{_ADDED} {hint}"
+    return None
 
 
 def _of_outputs(verdict: Verdict, outputs: Sequence[OutputResult], tolerance: Tolerance) -> str:
@@ -246,4 +297,13 @@ def _of_operator(op: OperatorResult) -> str:
     return (
         f"{op.label}{beside} is the first operator that is off by itself: fed the reference's "
         f"inputs, it differs by {op.isolated.words}."
+    )
+
+
+def _of_rounding(op: OperatorResult, count: int) -> str:
+    words = "" if op.isolated is None else op.isolated.words
+    more = f", the first of {count}," if count > 1 else ""
+    return (
+        f"No operator is certainly off by itself, but {op.label}{more} rounds otherwise: fed the "
+        f"reference's inputs, it differs by {words}."
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tflite_ort.schema import OperatorView, TensorType
 
 _LAYERS = frozenset(
@@ -57,12 +55,27 @@ _FLOAT = {
 }
 
 
-def known_difference(op: OperatorView[object]) -> str:
-    """A sentence on what is known to differ in `op`; empty if nothing is."""
+def is_hybrid(op: OperatorView[object]) -> bool:
+    """Whether `op` multiplies float activations by integer weights."""
+    types = [tensor.type for tensor in op.present_inputs()]
+    floats = bool(types) and types[0] in _FLOATS
+    return op.name in _LAYERS and floats and bool(_INTEGERS.intersection(types))
+
+
+# What explains one quantum, or the last bits.
+_SMALL = frozenset({_FLOAT_LAYER, _HYBRID, _INT16, *_QUANTISED.values(), _FLOAT["LOGISTIC"]})
+
+
+def known_difference(op: OperatorView[object], far: bool = False) -> str:
+    """A sentence on what is known to differ in `op`; empty if nothing is.
+
+    Args:
+        far: it differs by more than rounding explains.
+    """
     types = [tensor.type for tensor in op.present_inputs()]
     quantised = any(tensor.is_quantized for tensor in op.outputs)
     said = []
-    if op.name in _LAYERS and types and types[0] in _FLOATS and _INTEGERS.intersection(types):
+    if is_hybrid(op):
         said.append(_HYBRID)
     elif op.name in _LAYERS:
         said.append(_LAYER if quantised else _FLOAT_LAYER)
@@ -71,8 +84,5 @@ def known_difference(op: OperatorView[object]) -> str:
     if quantised and TensorType.INT16 in types:
         said.append(_INT16)
     table = _QUANTISED if quantised else _FLOAT
-    return " ".join([*said, *_listed(table.get(op.name, ""))])
-
-
-def _listed(text: str) -> Sequence[str]:
-    return [text] if text else []
+    said.append(table.get(op.name, ""))
+    return " ".join(each for each in said if each and not (far and each in _SMALL))

@@ -6,7 +6,6 @@ import importlib.util
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import numpy.typing as npt
 
 from tflite_ort.files import write_bytes
+from tflite_ort.own_process import own_process
 from tflite_ort.schema import BridgeError, Model, write_model
 from tflite_ort.verification import litert_worker
 from tflite_ort.verification.litert_worker import receive, send
@@ -25,8 +25,6 @@ Array = npt.NDArray[Any]
 
 # Of one message: a model that takes longer hangs.
 _SECONDS = 600.0
-# -P: what lies beside the script has names of the standard library.
-_COMMAND = [sys.executable, "-P", str(litert_worker.__file__)]
 
 
 class LitertError(BridgeError, RuntimeError):
@@ -44,9 +42,9 @@ class LitertProcess:
     def __init__(self, threads: int = 1) -> None:
         self._threads = threads
         self._process: subprocess.Popen[bytes] | None = None
-        self._folder = TemporaryDirectory()
         if litert_installed():
             self._started()
+        self._folder = TemporaryDirectory()
 
     def load(self, model: Model, kernels: str) -> None:
         """Make `model` the one that `invoke` runs, with fresh state.
@@ -55,7 +53,7 @@ class LitertProcess:
             LitertError: LiteRT cannot read it.
         """
         path = Path(self._folder.name) / "model.tflite"
-        write_bytes(path, write_model(model))
+        write_bytes(path, write_model(model), again=True)
         self._ask({"do": "load", "path": str(path), "kernels": kernels, "threads": self._threads})
 
     def invoke(self, inputs: Sequence[Array]) -> None:
@@ -105,13 +103,16 @@ class LitertProcess:
     def _started(self) -> subprocess.Popen[bytes]:
         if not litert_installed():
             raise LitertError("LiteRT is not installed: pip install ai-edge-litert")
-        self._process = subprocess.Popen(
-            _COMMAND,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=os.name == "posix",  # an interrupt of the terminal is ours
-        )
+        try:
+            self._process = subprocess.Popen(
+                own_process(litert_worker.__name__, litert_worker.__file__),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=os.name == "posix",  # an interrupt of the terminal is ours
+            )
+        except OSError as error:
+            raise LitertError(f"LiteRT cannot be asked: {error}") from error
         return self._process
 
     def _stop(self) -> str:

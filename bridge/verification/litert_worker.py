@@ -107,6 +107,8 @@ class Worker:
 
     def _load(self, path: str, kernels: str, threads: int) -> None:
         litert: Any = import_module("ai_edge_litert.interpreter")
+        if not litert.Interpreter.__module__.startswith("ai_edge_litert"):
+            raise RuntimeError("install_as has put this library in its place in every process")
         self._interpreter = litert.Interpreter(
             path,
             num_threads=threads,

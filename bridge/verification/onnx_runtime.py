@@ -360,7 +360,8 @@ def _first_of_each(matched: Mapping[str, list[int]]) -> dict[str, list[int]]:
 
 
 def _pairs(stored: Any) -> list[tuple[str, str]]:
-    """Names of inputs and of outputs, without those of outputs alone."""
+    """Names of inputs and of outputs, empty where other signatures alone set the state; without
+    those of outputs alone."""
     if not isinstance(stored, list) or not all(isinstance(p, list) and len(p) == 2 for p in stored):
         raise MismatchedFile(f"the metadata tflite.state are no pairs: {stored!r:.80}")
-    return [(str(given), str(made)) for given, made in stored if given is not None]
+    return [(str(given), str(made or "")) for given, made in stored if given is not None]

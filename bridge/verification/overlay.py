@@ -20,7 +20,7 @@ from typing import Any
 import onnx
 
 from tflite_ort.comparison.differences import Difference, Tolerance
-from tflite_ort.files import write_text
+from tflite_ort.files import made_folder, write_text
 from tflite_ort.verification.plots import size_of
 from tflite_ort.verification.report import Report
 from tflite_ort.verification.results import OperatorResult, RuntimeResult
@@ -146,8 +146,7 @@ def write_overlays(
     Raises:
         OSError: they cannot be written.
     """
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
+    target = made_folder(folder)
     written: list[Path] = []
     for result in report.runtimes:
         name = _file_name(result.runtime, written)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.verification.html import to_html
-from tflite_ort.verification.results import Results, Verdict
+from tflite_ort.verification.results import Results
 
 # The exit code of a command whose check found a difference.
 OFF = 4
@@ -30,8 +30,8 @@ class Report(Results):
 
     @property
     def exit_code(self) -> int:
-        """0, or 4 where a runtime is off."""
-        return OFF if self.verdict is Verdict.OFF else 0
+        """0, or 4 where a runtime or one of its operators is off."""
+        return OFF if self.verdict.is_alarm else 0
 
     def to_json(self) -> str:
         """Everything but arrays; numbers that JSON lacks are the texts nan, inf and -inf."""

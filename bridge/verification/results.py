@@ -25,7 +25,14 @@ class Verdict(StrEnum):
     SPREAD = "within LiteRT's own spread"
     TOLERANCE = "within the tolerance"
     ADDED = "operators right, small differences add up"
+    INCONCLUSIVE = "inconclusive"
+    OPERATOR = "an operator is off"
     OFF = "off"
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether something is wrong."""
+        return self in (Verdict.OPERATOR, Verdict.OFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,8 @@ class OperatorResult:
         inputs, outputs: tensor indices; an input that is left out is None.
         accumulated, isolated: of its worst output.
         spread: where `isolated` leaves the tolerance, how far LiteRT's own kernels are apart.
-        within: whether `isolated` is within the tolerance or `spread`; None where it is unknown.
+        within: whether `isolated` is within the tolerance or `spread`; None where it was not run
+            alone, or rounds otherwise.
         together: the operators that could only be isolated with this one, itself included.
         not_isolated: why there is no isolated difference.
         known: what is known to differ there, a sentence; empty if nothing is.
@@ -108,6 +116,11 @@ class OperatorResult:
     def is_constant(self) -> bool:
         """Whether it depends on constants alone, and is computed at load."""
         return self.not_isolated == CONSTANT
+
+    @property
+    def rounds_otherwise(self) -> bool:
+        """Whether it leaves the limits by no more than another way to round explains."""
+        return self.isolated is not None and self.within is None
 
     @property
     def label(self) -> str:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.plan.placements import Placement
 from tflite_ort.providers.delegates import OpResolverType, ProviderChoices
+from tflite_ort.providers.traits import FULL_PRECISION
 from tflite_ort.schema import BridgeError, Model, TensorType, write_model
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.verification.extraction import Singles
@@ -126,14 +127,17 @@ def with_outputs(model: Model, outputs: Sequence[int]) -> Model:
 
 
 def fed(
-    singles: Singles, operator: int, given: Sequence[Tensors]
+    singles: Singles, operator: int, given: Sequence[Tensors], among: Sequence[int] = ()
 ) -> tuple[Model, list[int], Iterator[list[Array]]]:
     """An operator as a model, its outputs, and its inputs in each sample.
+
+    Args:
+        among: operators that lead to it and run with it.
 
     Raises:
         NotIsolated: an input has no value.
     """
-    alone, inputs, outputs = singles.model(operator)
+    alone, inputs, outputs = singles.model(operator, among)
     graph = singles.graph
     for index in inputs:
         if graph.tensors[index].type in _WITHOUT_VALUES:
@@ -159,6 +163,7 @@ class Settings:
     hybrid: str = "auto"
     resolver: OpResolver | None = None
     kernels: bool = False
+    precision: str = FULL_PRECISION
 
 
 @dataclass
@@ -176,6 +181,7 @@ class OurInterpreter:
             num_threads=self.settings.threads,
             experimental_op_resolver_type=kernels,
             providers=None if self.settings.kernels else self.settings.providers,
+            precision=FULL_PRECISION if self.settings.kernels else self.settings.precision,
             resolver=self.settings.resolver,
             hybrid=self.settings.hybrid,
             budgets=model.budgets,
@@ -202,9 +208,11 @@ class OurInterpreter:
     def _singles(self) -> Singles:
         return Singles(self.model)
 
-    def isolated(self, operator: int, given: Sequence[Tensors]) -> Isolated:
-        alone, outputs, samples = fed(self._singles, operator, given)
-        return Isolated(self._runs(alone, outputs, samples), (operator,))
+    def isolated(
+        self, operator: int, given: Sequence[Tensors], among: Sequence[int] = ()
+    ) -> Isolated:
+        alone, outputs, samples = fed(self._singles, operator, given, among)
+        return Isolated(self._runs(alone, outputs, samples), tuple(sorted({operator, *among})))
 
     def _runs(
         self, alone: Model, outputs: Sequence[int], samples: Iterable[Sequence[Array]]
@@ -307,9 +315,11 @@ class Litert:
     def _singles(self) -> Singles:
         return Singles(self.model)
 
-    def isolated(self, operator: int, given: Sequence[Tensors]) -> Isolated:
-        alone, outputs, samples = fed(self._singles, operator, given)
-        return Isolated(self._runs(alone, outputs, samples), (operator,))
+    def isolated(
+        self, operator: int, given: Sequence[Tensors], among: Sequence[int] = ()
+    ) -> Isolated:
+        alone, outputs, samples = fed(self._singles, operator, given, among)
+        return Isolated(self._runs(alone, outputs, samples), tuple(sorted({operator, *among})))
 
     def _runs(
         self, alone: Model, outputs: Sequence[int], samples: Iterable[Sequence[Array]]

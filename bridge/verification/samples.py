@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.metadata import Metadata, TensorDescription
 from tflite_ort.schema import Budgets, Model, TensorError
+from tflite_ort.tensor_values import native
 from tflite_ort.verification.extraction import tensor_index
 from tflite_ort.verification.runtimes import Sample
 
@@ -81,7 +82,8 @@ def given_samples(model: Model, given: Sequence[Sequence[Given]]) -> list[Sample
     for sample in given:
         runs = []
         for arrays in sample:
-            run = {tensor_index(graph, name): np.asarray(a) for name, a in arrays.items()}
+            # LiteRT takes the bytes of another byte order as they are.
+            run = {tensor_index(graph, name): native(np.asarray(a)) for name, a in arrays.items()}
             if missing := [graph.tensors[i].name for i in graph.inputs if i not in run]:
                 raise TensorError(f"nothing given for the inputs {missing}")
             runs.append(run)

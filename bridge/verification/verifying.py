@@ -22,11 +22,13 @@ from tflite_ort.schema import (
     ExportError,
     MalformedModel,
     Model,
+    OperatorView,
     read_model,
 )
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
 from tflite_ort.suggestions import suggestion
 from tflite_ort.verification.comparing import Comparing, Progress, Reference, largest
+from tflite_ort.verification.floats import in_floats
 from tflite_ort.verification.litert import LitertError, LitertProcess, litert_installed
 from tflite_ort.verification.onnx_runtime import MismatchedFile, OnnxRuntime
 from tflite_ort.verification.reading import as_verified
@@ -133,6 +135,9 @@ class _Choice:
             if name not in NAMES:
                 near = suggestion(name, NAMES)
                 raise VerificationError(f"no runtime {name!r}; there are {', '.join(NAMES)}{near}")
+        if isinstance(self.onnx_file, str | os.PathLike):
+            with open(self.onnx_file, "rb"):  # which is read after the reference has run
+                pass
 
 
 @dataclass
@@ -204,6 +209,7 @@ class _Job:
         views = tensor_views(self.model, 0)
         count = len(self.model.subgraphs[0].operators)
         operators = [operator_view(self.model, 0, index, views) for index in range(count)]
+        floats = self._in_floats(operators, reference.name)
         for runtime in self._runtimes(choice, reference.name):
             stack.enter_context(closing(runtime))
             comparing = Comparing(
@@ -215,9 +221,21 @@ class _Job:
                 self.tolerance,
                 spread,
                 kernels,
+                floats,
             )
             done.append(comparing)
             comparing.run(self.progress, self.profiled_runs)
+
+    def _in_floats(
+        self, operators: Sequence[OperatorView[Any]], reference: str
+    ) -> Litert | OurInterpreter | None:
+        """What multiplies floats in hybrid layers, of the reference's kind."""
+        model = in_floats(self.model, operators)
+        if model is None:
+            return None
+        if reference in _LITERT:
+            return Litert(model, self.process, _LITERT[reference], "floats")
+        return OurInterpreter(model, replace(self.settings, kernels=True), "floats")
 
     def details(self) -> list[dict[str, Any]]:
         """Of the inputs, as `Interpreter` tells them.

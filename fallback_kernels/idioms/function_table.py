@@ -8,8 +8,12 @@ import numpy as np
 
 from tflite_ort.fallback_kernels.idioms.operands import scale, zero_point
 from tflite_ort.schema import OperatorView, TensorType
-from tflite_ort.schema.arithmetic.fixed_point import round_half_away, saturate
-from tflite_ort.schema.arithmetic.function_table import Array, Function, int16_function
+from tflite_ort.schema.arithmetic.function_table import (
+    Array,
+    Function,
+    byte_table,
+    int16_function,
+)
 
 
 def tabulated(op: OperatorView[Any], codes: Array, function: Function) -> Array:
@@ -30,9 +34,5 @@ def code_table(op: OperatorView[Any], function: Function) -> Array:
     input, output = op.present_inputs()[0], op.output
     bounds = np.iinfo(input.dtype)
     codes = np.arange(bounds.min, bounds.max + 1)
-    real = scale(op, input) * (codes - zero_point(op, input)).astype(np.float32)
-    with np.errstate(over="ignore", divide="ignore"):
-        rescaled = function(real) * (np.float32(1) / scale(op, output))
-    # Far outside the range of the codes only the sign matters.
-    rescaled = np.clip(rescaled, np.float32(-(2**24)), np.float32(2**24))
-    return saturate(round_half_away(rescaled) + np.float32(zero_point(op, output)), output.dtype)
+    source, target = ((scale(op, each), zero_point(op, each)) for each in (input, output))
+    return byte_table(codes, function, source, target, output.dtype)

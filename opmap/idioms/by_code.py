@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.opmap.graph.constants import carried_codes, carried_type
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.optional import late
 from tflite_ort.schema import Op, OperatorView, TensorType, Untranslatable
@@ -39,19 +40,20 @@ def by_code(
     """Write the output of `op` as a Gather from the table `results`.
 
     Args:
-        results: the output code of every 16-bit input code, in ascending order.
+        results: the output code of every input code, in ascending order.
         check: passes the codes on; its nodes may fail on some of them.
     """
-    layout = g.layout(op["input"])
+    output, layout = op.output, g.layout(op["input"])
     codes = g.read(op["input"], layout=layout, domain=Domain.STORED)
     index = check(g.cast(codes, ir.DataType.INT64))
-    half = len(results) // 2
-    if g.target.cpu_kernels:  # negative places count from the end
-        results = np.roll(results, half)
-    else:
-        index = g.op("Add", index, g.ints(half))
+    lowest = -quantized_range(carried_type(op["input"]))[0]
+    if lowest and g.target.cpu_kernels:  # negative places count from the end
+        results = np.roll(results, lowest)
+    elif lowest:
+        index = g.op("Add", index, g.ints(lowest))
+    results = carried_codes(results, output.type, carried_type(output))
     result = g.op("Gather", g.constant(results), index)
-    g.write(op.output, result, layout=layout, domain=Domain.STORED)
+    g.write(output, result, layout=layout, domain=Domain.STORED)
 
 
 def by_tabulated_code(op: OperatorView[Any], g: Graph) -> bool:
@@ -70,11 +72,12 @@ def by_tabulated_code(op: OperatorView[Any], g: Graph) -> bool:
         every_code(TensorType.INT16), function, given.scalar_scale, made.scalar_scale
     )
     if op.op is Op.RSQRT:
-        by_code(op, g, results, partial(_failing_below_0, g))
+        by_code(op, g, results, partial(failing_below_0, g))
     else:
         by_code(op, g, results)
     return True
 
 
-def _failing_below_0(g: Graph, codes: ir.Value) -> ir.Value:
+def failing_below_0(g: Graph, codes: ir.Value) -> ir.Value:
+    """Codes, in a graph that fails where there is one below 0."""
     return failing(g, codes, g.op("Less", codes, g.ints(0)))

@@ -20,16 +20,12 @@ TransposedConvolution = OperatorView[TransposeConvOptions] | OperatorView[Conv3D
 
 
 def computed_sizes(op: TransposedConvolution, g: Graph, channels: int) -> ir.Value:
-    """The computed spatial sizes as int64; the graph fails if channels are different, or the batch
-    that is not the constant one of a TRANSPOSE_CONV."""
+    """The computed spatial sizes as int64; the graph fails on another batch or other channels."""
     input = op["input"]
     split = g.ints([1, input.rank - 2, 1])
     parts = g.op_multi("Split", sizes_of(g, op["output_shape"]), split, outputs=3, axis=0)
     given_batch, sizes, given_channels = parts
-    checked = [(given_channels, channels)]
-    if op.op is not Op.TRANSPOSE_CONV or not op["output_shape"].is_constant:
-        checked.append((given_batch, input.shape[0]))
-    for given, size in checked:
+    for given, size in ((given_batch, input.shape[0]), (given_channels, channels)):
         sizes = failing(g, sizes, g.op("Not", g.op("Equal", given, g.size(size))))
     return affordable(g, sizes, g.op("Concat", *parts, axis=0), op)
 
@@ -38,6 +34,19 @@ def write_cut(
     op: TransposedConvolution, g: Graph, whole: ir.Value, sizes: ir.Value, windows: Windows
 ) -> None:
     """Write a transposed convolution without padding, cropped or extended to `sizes`, plus bias."""
+    result = cut(op, g, whole, sizes, windows)
+    bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
+    if bias is not None:
+        result = g.op("Add", result, g.op("Unsqueeze", bias, g.ints(range(1, 1 + len(windows)))))
+    if op.op is Op.CONV_3D_TRANSPOSE:
+        result = g.finite(result)
+    g.write(op.output, result, layout=Layout.FIRST, activation=op.options.fused_activation_function)
+
+
+def cut(
+    op: TransposedConvolution, g: Graph, whole: ir.Value, sizes: ir.Value, windows: Windows
+) -> ir.Value:
+    """A transposed convolution without padding, cropped or extended to `sizes`."""
     step = g.ints([stride for _, _, stride, _ in windows])
     cells = g.ints([(k - 1) * dilation + 1 for _, k, _, dilation in windows])
     one, before = g.ints(1), g.ints([0] * len(windows))
@@ -47,13 +56,7 @@ def write_cut(
     after = g.op("Sub", g.op("Add", sizes, before), g.op("Add", last, cells))
     edge = g.ints((0, 0))
     # Negative pads crop.
-    result = g.op("Pad", whole, g.op("Concat", edge, g.op("Neg", before), edge, after, axis=0))
-    bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
-    if bias is not None:
-        result = g.op("Add", result, g.op("Unsqueeze", bias, g.ints(range(1, 1 + len(windows)))))
-    if op.op is Op.CONV_3D_TRANSPOSE:
-        result = g.finite(result)
-    g.write(op.output, result, layout=Layout.FIRST, activation=op.options.fused_activation_function)
+    return g.op("Pad", whole, g.op("Concat", edge, g.op("Neg", before), edge, after, axis=0))
 
 
 def _half_beyond(
@@ -65,9 +68,7 @@ def _half_beyond(
     return g.op("Div", g.larger(beyond, least), g.ints(2))
 
 
-def misfit(
-    op: OperatorView[Conv3DOptions], g: Graph, sizes: ir.Value, windows: Windows
-) -> ir.Value:
+def misfit(op: TransposedConvolution, g: Graph, sizes: ir.Value, windows: Windows) -> ir.Value:
     """Whether the number of windows over `sizes` differs from the cells of the input, by axis."""
     step, one = g.ints([stride for _, _, stride, _ in windows]), [1] * len(windows)
     reach = [(kernel - 1) * dilation for _, kernel, _, dilation in windows]

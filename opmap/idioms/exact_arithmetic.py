@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred
@@ -27,11 +28,15 @@ View = OperatorView[Any]
 _BYTES = frozenset({TensorType.INT8, TensorType.UINT8})
 _LARGEST_CODE = 2.0**15
 _LARGEST_RESULT = 2.0**31
+# Of two 16-bit codes, in units of the result's, that float64 holds before it is cut.
+_LARGEST_PRODUCT = 2.0**6
 _INEXACT_SUM = 2.0**18  # of float32: the places of 1/64
 # By which part of a code QLinearAdd is off at most, and how many of all pairs may be that near to a
 # half: by chance there are four.
 _NEAR = 2.0**-15
 _FEW_PAIRS = 64
+# Moves halves away from 0, and no other product of 8-bit codes past a half.
+_AWAY = 1 + 2.0**-20
 # The operands of a sum are counted in twice the larger scale over 2**15.
 _SUM_BITS = 15
 
@@ -44,7 +49,7 @@ def takes_exact_codes(op: View, g: Graph) -> bool:
         return False
     first, second, output = map(float, _scales(op))
     if op.op is Op.MUL:
-        return _LARGEST_CODE**2 * first * second / output < _LARGEST_RESULT
+        return first * second / output < _LARGEST_PRODUCT
     return _LARGEST_CODE * 2 * max(first, second) / output < _LARGEST_RESULT
 
 
@@ -104,20 +109,36 @@ def _multiplier_of_bytes(op: View) -> float:
     return float(first * second / made)
 
 
-def difference_of_bytes(op: View, g: Graph) -> None:
-    """Floor(a - b + 1/2) in units of the output's scale: XNNPACK rounds halves up. Halves are
-    common: models centre images by subtracting half a code.
+def has_halves(op: View) -> bool:
+    """Whether 8-bit codes are added, subtracted or multiplied in units, because of halves."""
+    if op.op not in (Op.ADD, Op.MUL):
+        return op.op is Op.SUB
+    return not (_adds_codes if op.op is Op.ADD else _multiplies_codes)(*_units(op))
 
-    Without halves it is QLinearAdd of a and b, which has a scale below 0: ONNX Runtime has no fused
-    Sub.
+
+def _units(op: View) -> tuple[float, float, int, int, int]:
+    """What a code of each operand counts in units of the result's, and the zero points."""
+    first, second, made = map(float, _scales(op))
+    a, b, output = map(_carried_zero, (*op.present_inputs(), op.output))
+    if op.op is Op.MUL:
+        return first * second / made, 1.0, a, b, output
+    return first / made, (-second if op.op is Op.SUB else second) / made, a, b, output
+
+
+def rounded_bytes(op: View, g: Graph) -> None:
+    """Floor(a + b + 1/2), or of a - b, in units of the output's scale, of 8-bit codes: TFLite
+    rounds halves up. Halves are common: models centre images by subtracting half a code.
+
+    Without halves SUB is QLinearAdd of a and b, which has a scale below 0: ONNX Runtime has no
+    fused Sub. QLinearMul rounds halves to even after it has added the zero point, TFLite's kernels
+    before that, or away from 0. So halves are moved away from 0, where TFLite's kernels agree.
     """
     a, b, output = op["input1"], op["input2"], op.output
     assert output.quantization is not None
     unit, layout = output.quantization.scalar_scale, g.layout(a, b)
     scales = [t.quantization.scalar_scale for t in (a, b) if t.quantization is not None]
     activation = op.options.fused_activation_function
-    zeros = [_carried_zero(tensor) for tensor in (a, b, output)]
-    if g.target.cpu_kernels and _adds_codes(*(x / unit for x in scales), *zeros):
+    if op.op is Op.SUB and g.target.cpu_kernels and _adds_codes(*_units(op)):
         first = read_operand(g, a, b, layout, Domain.REAL, output.rank)
         codes = read_operand(g, b, a, layout, Domain.STORED, output.rank)
         step = g.constant(np.float32(-scales[1]))
@@ -125,11 +146,16 @@ def difference_of_bytes(op: View, g: Graph) -> None:
         g.write(output, g.op("Add", first, second), layout=layout, activation=activation)
         return
     long = [with_longer_runs(g, *pair, layout, output.rank) for pair in ((a, b), (b, a))]
+    steps = (scales[0], scales[1] * _AWAY) if op.op is Op.MUL else (x / unit for x in scales)
     first, second = (
-        g.read_steps(t, scale / unit, layout=layout, rank=output.rank)
-        for t, scale in zip(long, scales, strict=True)
+        g.read_steps(t, step, layout=layout, rank=output.rank)
+        for t, step in zip(long, steps, strict=True)
     )
-    codes = g.quantize_units(g.op("Sub", first, second), output)
+    if op.op is Op.MUL:
+        g.write(output, product(op, g, first, second), layout=layout, activation=activation)
+        return
+    units = g.op("Sub" if op.op is Op.SUB else "Add", first, second)
+    codes = g.quantize_units(units, output)
     g.write(output, codes, layout=layout, domain=Domain.STORED, activation=activation)
 
 
@@ -140,19 +166,30 @@ def _carried_zero(tensor: TensorView) -> int:
 # An operator is translated twice.
 @lru_cache(maxsize=256)
 def _adds_codes(first: float, second: float, a: int, b: int, output: int) -> bool:
-    """Whether QLinearAdd holds all differences of codes, few of which are next to a half.
+    """Whether QLinearAdd holds all sums of codes, few of which are next to a half.
 
     Args:
         first, second: what a code counts in units of the result's.
         a, b, output: zero points.
     """
-    if _largest_sum(first, second) >= _INEXACT_SUM:
+    if _largest_sum(abs(first), abs(second)) >= _INEXACT_SUM:
         return False
     codes = np.arange(256)
-    sums = np.subtract.outer((codes - a) * first, (codes - b) * second) + output
-    near = np.abs(sums - np.floor(sums) - 0.5) < _NEAR
-    near &= (sums > -1) & (sums < 256)
-    return int(np.count_nonzero(near)) <= _FEW_PAIRS
+    sums = np.add.outer((codes - a) * first, (codes - b) * second)
+    return _has_few_halves(sums + output)
+
+
+@lru_cache(maxsize=256)
+def _multiplies_codes(first: float, second: float, a: int, b: int, output: int) -> bool:
+    """Whether few products of codes are next to a half; as `_adds_codes`."""
+    codes = np.arange(256)
+    return _has_few_halves(np.multiply.outer((codes - a) * first, (codes - b) * second) + output)
+
+
+def _has_few_halves(results: npt.NDArray[np.float64]) -> bool:
+    """Whether few of all codes of a result are next to a half, before they are rounded."""
+    near = np.abs(results - np.floor(results) - 0.5) < _NEAR
+    return int(np.count_nonzero(near & (results > -1) & (results < 256))) <= _FEW_PAIRS
 
 
 def _codes(g: Graph, tensor: TensorView, layout: Layout, rank: int) -> ir.Value:

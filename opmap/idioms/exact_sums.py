@@ -186,6 +186,9 @@ class ExactProduct:
 
         Args:
             depth: the number of products in a sum.
+
+        Raises:
+            Untranslatable: results may wrap, and numpy can have them as TFLite has.
         """
         if not g.target.exact or not (left.type is output.type is TensorType.INT16):
             return None
@@ -194,6 +197,8 @@ class ExactProduct:
             return None
         multiplier = _multiplier(left, right, output, np.float32)
         largest = _LARGEST_CODE * 2.0**16 * depth
+        if g.target.fallback and largest * multiplier[0] >= 2.0**31:
+            raise Untranslatable("sums that TFLite wraps at 32 bits")
         return cls(output, largest, multiplier) if _held(largest, multiplier) else None
 
     def codes(self, g: Graph, left: ir.Value, right: ir.Value) -> ir.Value:

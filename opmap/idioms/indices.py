@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.file.budgets import ENLARGED, LEAST_BYTES
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import is_known, may_differ
 
 # Known numbers, or an int64 tensor [n].
 Sizes = Sequence[int] | ir.Value
@@ -39,6 +39,14 @@ def matched(g: Graph, value: ir.Value, like: ir.Value) -> ir.Value:
     shape, other = (g.op("Shape", v) for v in (value, like))
     shape = failing(g, shape, g.op("Not", g.op("Equal", shape, other)))
     return g.op("Reshape", value, shape, allowzero=1)
+
+
+def agreeing(g: Graph, value: ir.Value, sizes: Sequence[int], others: Sequence[int]) -> ir.Value:
+    """`value` (int64 [n]) in a graph that fails if the sizes are not the same one by one."""
+    for size, other in zip(sizes, others, strict=True):
+        if may_differ([size], [other]):
+            value = failing(g, value, g.op("Not", g.op("Equal", g.size(size), g.size(other))))
+    return value
 
 
 def sizes_of(g: Graph, listed: TensorView) -> ir.Value:
@@ -182,8 +190,11 @@ def scattered(
         updates = g.op("Reshape", updates, each, allowzero=1)
     else:
         extents = g.ints((prod(height), prod(width)))
-        updates = g.reshape(updates, (count, prod(width)))
-        each = g.shape((count, prod(width))) if is_known(count) else g.op("Shape", updates)
+        if is_known(count):
+            updates, each = g.reshape(updates, (count, prod(width))), g.ints((count, prod(width)))
+        else:  # of the rows: there are not as many updates for sure
+            each = g.op("Concat", g.op("Shape", rows), g.ints([prod(width)]), axis=0)
+            updates = g.op("Reshape", updates, each, allowzero=1)
     base = g.op("Expand", start, extents)
     places = g.op("Expand", g.op("Unsqueeze", rows, g.ints([1])), each)
     return g.op("ScatterElements", base, places, updates, axis=0, reduction=reduction)

@@ -78,6 +78,8 @@ def keeps_rows(input: TensorView, output: TensorView, g: Graph, domain: Domain) 
         return False
     if may_differ(input.shape[-1:], output.shape[-1:]):
         return False
+    if not same_elements(input.shape, output.shape):  # a Reshape finds out
+        return False
     given = input.rank == 2 or g.layout(input, rows=True) is Layout.ROWS
     if not given or not (output.rank == 2 or has_rows(output)):
         return False

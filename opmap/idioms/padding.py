@@ -10,8 +10,9 @@ import numpy as np
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.idioms.movement import code_constant
-from tflite_ort.schema import MirrorPadMode, Op, OperatorView, TensorType
-from tflite_ort.schema.values.sizes import multiple
+from tflite_ort.schema import MirrorPadMode, MirrorPadOptions, Op, OperatorView, TensorType
+from tflite_ort.schema.shapes.reshaping import mirrored
+from tflite_ort.schema.values.sizes import is_known, multiple
 
 
 def symmetric(op: OperatorView[Any], g: Graph, value: ir.Value, layout: Layout) -> ir.Value:
@@ -42,6 +43,19 @@ def _mirrored(g: Graph, value: ir.Value, pair: Sequence[int], axis: int) -> ir.V
     bounds = ((before - 1, -np.iinfo(np.int64).max), (-1, -1 - after))
     ends = [g.op("Slice", value, *(g.ints([n]) for n in (*bound, axis, -1))) for bound in bounds]
     return g.op("Concat", *ends[: before > 0], value, *ends[1:][: after > 0], axis=axis)
+
+
+def mirrorable(
+    op: OperatorView[MirrorPadOptions], g: Graph, value: ir.Value, layout: Layout
+) -> ir.Value:
+    """The input of a MIRROR_PAD in a graph that fails if it is smaller than its mirror image."""
+    pairs, shape = op["paddings"].data, op["input"].shape
+    if pairs is None or is_known(*shape):
+        return value
+    least, sizes = mirrored(op.options, pairs), g.op("Shape", value)
+    wanted = g.ints([least[axis] for axis in layout.permutation(len(shape))])
+    sizes = failing(g, sizes, g.op("Less", sizes, wanted))
+    return g.op("Reshape", value, sizes, allowzero=1)
 
 
 def pad_layout(op: OperatorView[Any], g: Graph, domain: Domain) -> Layout:

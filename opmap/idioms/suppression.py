@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.idioms.heap import Heaps
 from tflite_ort.records import record
 
 _GONE = np.float32(-np.inf)
@@ -83,8 +84,7 @@ def picked(
     corners, gone = _Corners.of(g, boxes), g.constant(_GONE)
 
     def build(arguments: Sequence[ir.Value]) -> Sequence[ir.Value]:
-        for scalar in arguments[:2]:  # ONNX Runtime needs their shapes
-            scalar.shape = ()
+        _as_scalars(arguments[:2])
         given = arguments[2]
         index = g.op("ArgMax", given, axis=0, keepdims=1)
         left = _left(g, corners.overlaps(g, index), given, by)
@@ -104,6 +104,12 @@ def picked(
     return g.reshape(indices, (-1,)), g.reshape(kept, (-1,))
 
 
+def _as_scalars(arguments: Sequence[ir.Value]) -> None:
+    """Say the shapes of a Loop's number and condition, which ONNX Runtime needs."""
+    for each in arguments:
+        each.shape = ()
+
+
 def _left(g: Graph, overlaps: ir.Value, scores: ir.Value, by: Suppression) -> ir.Value:
     """The scores after a box with these overlaps is picked; of dropped boxes the lowest number."""
     apart = g.op("Not", g.op("GreaterOrEqual", overlaps, by.overlap))
@@ -112,3 +118,88 @@ def _left(g: Graph, overlaps: ir.Value, scores: ir.Value, by: Suppression) -> ir
         scores = g.op("Mul", scores, g.op("Exp", exponent))
         apart = g.op("And", apart, g.op("Greater", scores, by.lowest))
     return g.op("Where", apart, scores, g.constant(_GONE))
+
+
+def picked_by_heap(
+    g: Graph, boxes: ir.Value, scores: ir.Value, most: ir.Value, by: Suppression, count: int
+) -> tuple[ir.Value, ir.Value]:
+    """As `picked` without decay, but equal scores come in the order of TFLite's heap.
+
+    Each iteration takes the first element of the heap. A box that no picked one overlaps is picked,
+    and goes back into the heap: it overlaps itself, unless it has no area.
+
+    Args:
+        count: how many boxes there are.
+    """
+    corners, heaps = _Corners.of(g, boxes), Heaps.of(g, scores, count)
+    candidates = g.reshape(g.op("NonZero", g.op("Greater", scores, by.lowest)), (-1,))
+    whole = g.op("Shape", candidates)
+    bound = g.op("Min", whole, most)
+
+    def build(arguments: Sequence[ir.Value]) -> Sequence[ir.Value]:
+        _as_scalars(arguments[:2])
+        heap, size, dropped, number = arguments[2:]
+        box = g.op("Gather", heap, g.ints([0]))
+        heap, last = heaps.popped(g, heap, size), g.op("Sub", size, g.ints(1))
+        fits = g.op("Not", g.op("Gather", dropped, box))
+
+        def taken() -> list[ir.Value]:
+            overlapped = g.op("GreaterOrEqual", corners.overlaps(g, box), by.overlap)
+            return [heaps.pushed(g, heap, last, box), g.op("Or", dropped, overlapped)]
+
+        then = g.body([], lambda _: taken())
+        other = g.body([], lambda _: [g.op("Identity", each) for each in (heap, dropped)])
+        fitting = g.reshape(fits, ())
+        heap, dropped = g.op_multi("If", fitting, outputs=2, then_branch=then, else_branch=other)
+        one = g.cast(fits, ir.DataType.INT64)
+        size, number = g.op("Add", last, one), g.op("Add", number, one)
+        left = g.op("And", g.op("Greater", size, g.ints(0)), g.op("Less", number, bound))
+        for each, type in ((box, ir.DataType.INT64), (fits, ir.DataType.BOOL)):
+            each.dtype, each.shape = type, (1,)  # ONNX Runtime needs them where nothing is picked
+        return [g.reshape(left, ()), heap, size, dropped, number, box, fits]
+
+    int64, boolean = ir.DataType.INT64, ir.DataType.BOOL
+    body = g.body([int64, boolean, int64, int64, boolean, int64], build)
+    none = g.op("Expand", g.constant([False]), g.op("Shape", scores))
+    begins = g.reshape(g.op("Greater", bound, g.ints(0)), ())
+    rounds = g.reshape(g.op("Add", whole, bound), ())
+    given = (_filled_heap(g, heaps, candidates, whole), whole, none, g.ints([0]))
+    *_, taken, fits = g.op_multi("Loop", rounds, begins, *given, outputs=6, body=body)
+    taken, fits = (g.reshape(each, (-1,)) for each in (taken, fits))
+    indices = g.op("Compress", taken, fits, axis=0)
+    return indices, g.op("Gather", scores, indices)
+
+
+def _filled_heap(g: Graph, heaps: Heaps, candidates: ir.Value, count: ir.Value) -> ir.Value:
+    """The heap after `count` [1] candidates were pushed one after the other."""
+
+    def build(arguments: Sequence[ir.Value]) -> Sequence[ir.Value]:
+        _as_scalars(arguments[:2])
+        iteration, goes_on, heap = arguments
+        place = g.reshape(iteration, (1,))
+        heap = heaps.pushed(g, heap, place, g.op("Gather", candidates, place))
+        return [g.op("Identity", goes_on), heap]
+
+    body = g.body([ir.DataType.INT64, ir.DataType.BOOL, ir.DataType.INT64], build)
+    return g.op("Loop", g.reshape(count, ()), None, heaps.empty(g), body=body)
+
+
+def has_odd_boxes(
+    g: Graph, boxes: ir.Value, scores: ir.Value, lowest: ir.Value, count: int
+) -> ir.Value:
+    """Whether TFLite's heap takes another order than that of descending scores, a bool []: scores
+    above the lowest are equal, or their box has no area."""
+    above = g.op("Greater", scores, lowest)
+    ranked = g.op_multi(
+        "TopK", g.op("Where", above, scores, g.constant(_GONE)), g.ints([count]), outputs=2
+    )[0]
+    one, other = (
+        g.op("Slice", ranked, *(g.ints([n]) for n in (start, end, 0)))
+        for start, end in ((0, -1), (1, count))
+    )
+    tied = g.op("And", g.op("Equal", one, other), g.op("Greater", other, lowest))
+    area = _Corners.of(g, boxes).area
+    flat = g.op("And", g.op("Not", g.op("Greater", area, g.constant(0, np.float64))), above)
+    found = g.cast(g.op("Concat", tied, flat, axis=0), ir.DataType.INT32)
+    most = g.op("ReduceMax", found, g.ints([0]), keepdims=0)
+    return g.op("Greater", most, g.constant(0, np.int32))

@@ -7,14 +7,13 @@ a source. Dimensions of 1 may stand before or between these.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph.rows import RESHAPES
-from tflite_ort.records import record
+from tflite_ort.records import record, replace
 from tflite_ort.schema import (
     ActivationFunctionType,
     Op,
@@ -23,6 +22,7 @@ from tflite_ort.schema import (
     TensorView,
 )
 from tflite_ort.schema.values.constant_slices import constant_slice
+from tflite_ort.schema.values.sizes import is_known, may_differ, same_elements
 
 Array = npt.NDArray[np.float32]
 View = OperatorView[Any]
@@ -173,7 +173,7 @@ class AffineExpressions:
         return self._found[tensor.index]
 
     def _derived(self, tensor: TensorView) -> Affine | None:
-        if tensor.type is not TensorType.FLOAT32 or tensor.dynamic:
+        if tensor.type is not TensorType.FLOAT32 or not _has_rows(tensor):
             return None
         if tensor.data is not None:
             rows = tensor.data.reshape(-1, (tensor.shape or (1,))[-1] or 1)
@@ -197,7 +197,9 @@ class AffineExpressions:
     def _product(self, op: View) -> Affine | None:
         input, filter = op.present_inputs()[:2]
         weights, bias = self._reals(filter), op.inputs[2] if len(op.inputs) > 2 else None
-        if weights is None or input.rank == 0 or input.shape[-1] != weights.shape[1]:
+        if weights is None or input.rank == 0 or not is_known(input.shape[-1]):
+            return None
+        if input.shape[-1] != weights.shape[1]:
             return None
         if op.options.weights_format:
             return None
@@ -251,13 +253,19 @@ def op_input(op: View) -> TensorView:
 def unbroadcast(op: View) -> Sequence[TensorView]:
     """The inputs of an elementwise `op`; none where it broadcasts a computed input."""
     tensors = [op.output, *(tensor for tensor in op.present_inputs() if not tensor.is_constant)]
-    if any(tensor.dynamic or tensor.rank == 0 for tensor in tensors):
+    if any(not _has_rows(tensor) or tensor.rank == 0 for tensor in tensors):
         return ()
-    return op.present_inputs() if len({prod(tensor.shape) for tensor in tensors}) == 1 else ()
+    same = all(same_elements(op.output.shape, tensor.shape) for tensor in tensors)
+    return op.present_inputs() if same else ()
+
+
+def _has_rows(tensor: TensorView) -> bool:
+    """Whether it is known how long the rows along the last axis are, if not how many there are."""
+    return tensor.ranked and is_known(*tensor.shape[-1:])
 
 
 def _same_rows(one: TensorView, other: TensorView) -> bool:
-    if one.dynamic or other.dynamic:
+    if not (_has_rows(one) and _has_rows(other)):
         return False
     return bool(one.rank and other.rank) and one.shape[-1] == other.shape[-1]
 
@@ -272,13 +280,24 @@ def fused_activation(op: View) -> str:
     return _FUSED.get(_activation(op), "")
 
 
+def _of_known_sizes(op: View) -> View:
+    """A slice that keeps all axes but the last, with 1 for each size that is not known."""
+
+    def known(tensor: TensorView) -> TensorView:
+        sizes = (size if is_known(size) else 1 for size in tensor.shape)
+        return tensor if not tensor.dynamic else replace(tensor, shape=tuple(sizes))
+
+    whole = known(op.present_inputs()[0])
+    return replace(op, inputs=(whole, *op.inputs[1:]), outputs=(known(op.output),))
+
+
 def _part(op: View, tensor: TensorView) -> Interval | None:
     """The range of units that `op` cuts out along the last axis to compute `tensor`; None for
     others."""
     if op.op not in (Op.SPLIT, Op.STRIDED_SLICE, Op.SLICE):
         return None
     whole = op_input(op)
-    if whole.dynamic or tensor.dynamic or whole.rank == 0:
+    if not (_has_rows(whole) and _has_rows(tensor)) or whole.rank == 0:
         return None
     if op.op is Op.SPLIT:
         axis = op.present_inputs()[0].data
@@ -287,9 +306,11 @@ def _part(op: View, tensor: TensorView) -> Interval | None:
         size = tensor.shape[-1]
         place = [out.index for out in op.outputs].index(tensor.index)
         return place * size, (place + 1) * size
-    bounds = constant_slice(op)
+    if may_differ(tensor.shape[:-1], whole.shape[:-1]):
+        return None
+    bounds = constant_slice(_of_known_sizes(op))
     if bounds is None or bounds.squeezed or bounds.new_axes or set(bounds.steps) != {1}:
         return None
-    if any(bounds.starts[:-1]) or tensor.shape[:-1] != whole.shape[:-1]:
+    if any(bounds.starts[:-1]):
         return None
     return bounds.starts[-1], bounds.starts[-1] + tensor.shape[-1]

@@ -100,13 +100,21 @@ def _chosen(loop: _Bounded) -> Finals:
         finals = _repeated(loop)
         return [finals[place] for place in places]
 
+    def unchanged(_: object) -> Sequence[ir.Value]:
+        values = {value.place: value for value in loop.values}
+        first = (g.read(values[p].initial, domain=values[p].domain) for p in places)
+        return distinct(g, list(first))
+
     try:
         then = g.body((), at_once)
     except Untranslatable:
         return {}
-    some = g.op("Greater", loop.trip_count, g.ints(0))
-    inside = g.op("LessOrEqual", loop.trip_count, g.ints(counted.most))
-    test, otherwise = g.op("And", some, inside), g.body((), one_by_one)
+    test = g.op("Greater", loop.trip_count, g.ints(0))
+    if loop.limit.size is None:
+        inside = g.op("LessOrEqual", loop.trip_count, g.ints(counted.most))
+        test, otherwise = g.op("And", test, inside), g.body((), one_by_one)
+    else:  # what is computed is not much larger than a list that is as long
+        otherwise = g.body((), unchanged)
     made = g.op_multi("If", test, outputs=len(places), then_branch=then, else_branch=otherwise)
     return dict(zip(places, made, strict=True))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from tflite_ort.schema import OperatorView, TensorType, TensorView, WhileOptions
 from tflite_ort.schema.loops.induction_variables import InductionVariable
 from tflite_ort.schema.loops.loop_rows import Rows, rows_written
 from tflite_ort.schema.loops.trip_count import Counted
-from tflite_ort.schema.values.sizes import is_known, may_differ
+from tflite_ort.schema.values.sizes import is_known, may_differ, same_elements
 
 # A loop is unrolled up to so many operators over all iterations; a longer one is a Scan.
 _UNROLLED = 64
@@ -130,7 +129,7 @@ class Run:
                 return True
         advances = [self.sequences.compute(op) for op in self._needed(self.pending)]
         for state in self.pending:
-            if state.result in self.sequences and not state.argument.dynamic:
+            if state.result in self.sequences and self.sequences.keeps_shape(state.argument):
                 initial = self.g.read(state.initial, domain=state.domain)
                 self.sequences.delay(state.argument, state.result, initial)
                 self.finals[state.place] = self.sequences.last(state.result)
@@ -163,9 +162,10 @@ class Run:
         """
         first, *others = cell.states
         sources = [self.sequences.body.tensors[source] for source in cell.sources]
-        if any(t not in self.sequences or t.dynamic or t.rank == 0 for t in sources):
+        if any(t not in self.sequences or t.rank == 0 for t in sources):
             return False
-        if any(prod(source.shape[:-1]) != first.argument.shape[0] for source in sources):
+        rows = first.argument.shape[:1]
+        if not all(same_elements(source.shape[:-1], rows) for source in sources):
             return False
         outside = [state for state in self.pending if state not in cell.states]
         rest = self._needed(outside, (first.result, first.argument))
@@ -201,6 +201,8 @@ class Run:
         """The final value of a list: the rows of all iterations written into its initial value."""
         g, loop, shape = self.g, self.sequences.loop, state.initial.shape
         row = self.sequences.body.tensors[rows.row]
+        if rows.step == 0 and not may_differ(shape[:1], (1,)):  # each iteration sets it anew
+            return g.reshape(self.sequences.last(row), shape)
         values = g.reshape(self.sequences.value(row), (loop.trip_count, *shape[1:]))
         if rows.step == 1 and not may_differ(shape[:1], (loop.trip_count,)):
             return values

@@ -7,7 +7,6 @@ after the other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -22,6 +21,7 @@ from tflite_ort.opmap.loops.affine_expressions import (
 from tflite_ort.opmap.loops.loop_carried import LoopCarried
 from tflite_ort.records import record, replace
 from tflite_ort.schema import Op, TensorType, TensorView
+from tflite_ort.schema.values.sizes import is_known, same_elements
 
 Activated = tuple[str, Affine]
 # For these f, 1 - f(x) is f(-x).
@@ -133,13 +133,15 @@ def _previous(result: TensorView, expressions: AffineExpressions) -> Iterable[Te
 
 
 def _is_vector(state: State) -> bool:
-    shapes = [t.shape for t in (state.argument, state.result) if not t.dynamic and t.rank]
+    shapes = [t.shape for t in (state.argument, state.result) if t.ranked and t.rank]
     floats = state.argument.type is state.result.type is TensorType.FLOAT32
-    return floats and len(shapes) == 2 and _rows(shapes[0]) == _rows(shapes[1])
+    return floats and len(shapes) == 2 and _same_rows(*shapes)
 
 
-def _rows(shape: Sequence[int]) -> tuple[int, int]:
-    return prod(shape[:-1]), shape[-1]
+def _same_rows(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether two shapes are known to have as many rows, of one known length, as each other."""
+    known = is_known(one[-1], other[-1]) and one[-1] == other[-1]
+    return known and same_elements(one[:-1], other[:-1])
 
 
 def _is_sound(cell: Cell) -> bool:
@@ -155,7 +157,9 @@ def _is_sound(cell: Cell) -> bool:
         matrices = [*gate.input.weights.values(), *gate.recurrent.weights.values()]
         if any(len(weights) != units for weights in matrices):
             return False
-    return bool(cell.sources) and len({_rows(state.argument.shape) for state in cell.states}) == 1
+    return bool(cell.sources) and all(
+        _same_rows(previous.shape, state.argument.shape) for state in cell.states
+    )
 
 
 def _gate(found: Activated, state: TensorView) -> Gate:

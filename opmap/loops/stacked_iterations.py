@@ -21,7 +21,13 @@ from tflite_ort.schema.loops.induction_variables import InductionVariable
 from tflite_ort.schema.loops.loop_rows import Rows, rows_read
 from tflite_ort.schema.loops.trip_count import Counted
 from tflite_ort.schema.shapes import output_shapes
-from tflite_ort.schema.values.sizes import may_differ, multiple, same_elements
+from tflite_ort.schema.values.sizes import (
+    has_roots,
+    is_known,
+    may_differ,
+    multiple,
+    same_elements,
+)
 
 View = OperatorView[Any]
 
@@ -72,6 +78,14 @@ class Sequences:
         """Whether `tensor` has the same value in every iteration."""
         return tensor.is_constant or tensor.index in self.fixed
 
+    def keeps_shape(self, tensor: TensorView) -> bool:
+        """Whether `tensor` has one shape in all iterations: its unknown sizes are those of what the
+        body is given, such as a batch."""
+        if not tensor.dynamic:
+            return True
+        given = (self.body.tensors[index] for index in self.body.inputs)
+        return tensor.ranked and any(has_roots(tensor.shape, each.shape) for each in given)
+
     def value(self, tensor: TensorView) -> ir.Value:
         """The sequence [T, *shape] of `tensor`, which must be one of these."""
         index = tensor.index
@@ -112,7 +126,8 @@ class Sequences:
         if all(map(self.is_fixed, inputs)):
             self._compute_once(op)
             return True
-        if any(tensor.dynamic or _by_channel(tensor) for tensor in (*inputs, *op.outputs)):
+        tensors = (*inputs, *op.outputs)
+        if any(not self.keeps_shape(tensor) or _by_channel(tensor) for tensor in tensors):
             return False
         if not all(self.is_fixed(tensor) or tensor in self for tensor in inputs):
             return False
@@ -154,7 +169,10 @@ class Sequences:
         """The rows of as many iterations as an input tells."""
         if rows.step < 1 or self.count is None:
             return False
-        g = self.g
+        g, source = self.g, op.present_inputs()[0]
+        if not may_differ(source.shape[:1], (self.loop.trip_count,)):
+            self._set(op.output, whole, source.shape)
+            return True
         end = g.reshape(self.count, (1,))
         if rows.step != 1:
             end = g.op("Mul", end, g.ints(rows.step))
@@ -164,7 +182,7 @@ class Sequences:
         self._set(
             op.output,
             g.op("Slice", whole, starts, end, axes, steps),
-            (self.loop.trip_count, *op.present_inputs()[0].shape[1:]),
+            (self.loop.trip_count, *source.shape[1:]),
         )
         return True
 
@@ -223,8 +241,11 @@ class Sequences:
             axis, source = op.present_inputs()
             if axis.data is None or axis.data.item() % source.rank == 0:
                 return None
-            merged = (multiple(count, source.shape[0]), *source.shape[1:])
-            return axis, replace(source, shape=merged)
+            first, *others = source.shape
+            if not is_known(count) and not is_known(first):
+                return None
+            rows = multiple(count, first) if is_known(first) else multiple(first, count)
+            return axis, replace(source, shape=(rows, *others))
         if op.op in _ALONG_LAST:
             if spread[0] and not any(spread[1:]) and op.inputs[0] and op.inputs[0].rank:
                 return (replace(op.inputs[0], shape=(count, *op.inputs[0].shape)), *op.inputs[1:])

@@ -127,6 +127,11 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "1.26 shufflenet", "tests/rules/test_picked_channels.py"),
     ),
     Rule(
+        "picked channels, quantized",
+        *(_LOWERING, "operators.picked_channels:requantized_source", (Op.QUANTIZE,), cpu),
+        *(_EXACT, "1.26 shufflenet", "tests/rules/test_picked_channels.py"),
+    ),
+    Rule(
         "wide channels",
         *(_LOWERING, "operators.wide_channels:over_wide", _CONVOLUTIONS, cpu),
         *(_EXACT, "1.08 deeplabv3", "tests/rules/test_wide_channels.py"),

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.schema.arithmetic.fixed_point import rescale
+from tflite_ort.schema.arithmetic.fixed_point import held_ratio, rescale, round_half_away, saturate
 
 Array = npt.NDArray[Any]
 Int16Array = npt.NDArray[np.int16]
+
+_BEYOND_CODES = np.float32(2**30)
 
 
 def leaky_relu_codes(
@@ -21,6 +23,22 @@ def leaky_relu_codes(
     above = rescale(centred, scale / output_scale)
     below = rescale(centred, np.abs(scale * alpha / output_scale))
     return np.where(centred >= 0, above, -below if alpha < 0 else below)
+
+
+def joined_codes(
+    codes: Array, source: tuple[np.float32, int], target: tuple[np.float32, int]
+) -> Array:
+    """uint8 codes of a scale and a zero point as those of others, as CONCATENATION makes them."""
+    scale = held_ratio(source[0] * (np.float32(1) / target[0]))
+    bias = np.float32(-source[1]) * scale
+    rounded = round_half_away(codes.astype(np.float32) * scale + bias)
+    return saturate(rounded + target[1], np.uint8)
+
+
+def root_codes(centred: Array, scale: np.float32, output_scale: np.float32) -> Array:
+    """Codes of the square roots, less their zero point, of codes less theirs; cut, not rounded."""
+    roots = np.sqrt(scale * centred.astype(np.float32)) / output_scale
+    return np.asarray(np.minimum(roots, _BEYOND_CODES), np.int64)
 
 
 def _sigmoid_points() -> npt.NDArray[np.int64]:
@@ -40,7 +58,7 @@ _LARGEST_MULTIPLIER = 2**32
 
 def sigmoid_int16(codes: Array, scale: np.float32) -> Int16Array:
     """1 / (1 + e**-x) as Q0.15; 2**9 of the scaled input are a step of the table."""
-    positive, line, beyond = _sigmoid_line(codes, scale, 9)
+    positive, line, beyond = _sigmoid_line(codes, scale, 9, (0,))
     line = np.where(beyond, 0x7FFF << 10, line)
     line = np.where(positive, line + 512, (1 << 25) - line + 511)
     return np.asarray(line >> 10, np.int16)
@@ -48,14 +66,20 @@ def sigmoid_int16(codes: Array, scale: np.float32) -> Int16Array:
 
 def tanh_int16(codes: Array, scale: np.float32) -> Int16Array:
     """2 * sigmoid(2x) - 1 as Q0.15; a step of the table is half as long."""
-    positive, line, beyond = _sigmoid_line(codes, scale, 8)
+    positive, line, beyond = _sigmoid_line(codes, scale, 8, (0, 1))
     line = np.where(beyond, 0xFFFF << 8, line) - (1 << 23)
     return np.asarray(np.where(positive, line + 128, 127 - line) >> 8, np.int16)
 
 
-def _sigmoid_line(codes: Array, scale: np.float32, bits: int) -> tuple[Array, Array, Array]:
-    """(x >= 0, sigmoid of |x| interpolated as Q0.(16 + bits), whether |x| is past the table)."""
-    multiplier, shift = _sigmoid_multiplier(scale)
+def _sigmoid_line(
+    codes: Array, scale: np.float32, bits: int, exact: tuple[int, ...]
+) -> tuple[Array, Array, Array]:
+    """(x >= 0, sigmoid of |x| interpolated as Q0.(16 + bits), whether |x| is past the table).
+
+    Args:
+        exact: as of `_sigmoid_multiplier`.
+    """
+    multiplier, shift = _sigmoid_multiplier(scale, exact)
     value = (codes.astype(np.int64) * multiplier + ((1 << shift) >> 1)) >> shift
     magnitude = np.abs(value)
     index = np.minimum(magnitude >> bits, 254)
@@ -64,11 +88,16 @@ def _sigmoid_line(codes: Array, scale: np.float32, bits: int) -> tuple[Array, Ar
     return value >= 0, line, (magnitude >> bits) >= 255
 
 
-def _sigmoid_multiplier(input_scale: np.float32) -> tuple[int, int]:
-    """(multiplier, right shift) that bring codes of `input_scale` to 1 / (3 * 4096)."""
+def _sigmoid_multiplier(input_scale: np.float32, exact: tuple[int, ...]) -> tuple[int, int]:
+    """(multiplier, right shift) that bring codes of `input_scale` to 1 / (3 * 4096).
+
+    Args:
+        exact: the powers of two, times 1 / 4096, for which a scale near one is taken as that: of
+            tanh 1 and 2, of the logistic function 1.
+    """
     log = math.log2(input_scale)
     left = 12 + round(log)
-    if abs(log - round(log)) < 1e-3 and left in (0, 1):
+    if abs(log - round(log)) < 1e-3 and left in exact:
         return 3 << left, 0
     multiplier, shift = float(input_scale) * 4096.0 * 3.0, 0
     while multiplier <= 32767.0 / 2.0 and shift <= 30:

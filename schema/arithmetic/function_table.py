@@ -26,6 +26,9 @@ def rounded_once(function: Function) -> Function:
     return lambda real: function(real.astype(np.float64)).astype(real.dtype)
 
 
+exact_exp = rounded_once(np.exp)
+
+
 def exactly(function: Any, x: Array) -> Array:
     """`function` in float64, rounded once."""
     with np.errstate(over="ignore"):
@@ -47,12 +50,17 @@ def gelu_by_tanh(x: Array) -> Array:
     return np.float32(0.5) * x * (np.float32(1) + exactly(np.tanh, inner))
 
 
+def exact_elu(x: Array) -> Array:
+    """x, of what is below 0 the power of e less 1."""
+    return np.where(x < 0, exactly(np.expm1, np.minimum(x, 0)), x)
+
+
 def tabulated_function(op: OperatorView[Any], scale: np.float32, zero_point: int) -> Function:
     """What TFLite tabulates of a quantised EXP, GELU, LOG or RSQRT: where it is not defined, the
     lowest or the highest number of the output, which has this scale and zero point."""
     limits = np.iinfo(op.output.dtype)
     if op.op is Op.EXP:
-        return rounded_once(np.exp)
+        return exact_exp
     if op.op is Op.GELU:
         return gelu_by_tanh if op.options.approximate else exact_gelu
     if op.op is Op.LOG:
@@ -65,6 +73,27 @@ def tabulated_function(op: OperatorView[Any], scale: np.float32, zero_point: int
         return np.where(x <= 0, highest, np.float32(1) / np.sqrt(positive))
 
     return inverse_root
+
+
+def byte_table(
+    codes: Array,
+    function: Function,
+    source: tuple[np.float32, int],
+    target: tuple[np.float32, int],
+    dtype: npt.DTypeLike,
+) -> Array:
+    """TFLite's table of the results for 8-bit `codes`.
+
+    Args:
+        source, target: scales and zero points.
+        dtype: of the results.
+    """
+    real = source[0] * (codes.astype(np.int32) - source[1]).astype(np.float32)
+    with np.errstate(over="ignore", divide="ignore"):
+        rescaled = function(real) * (np.float32(1) / target[0])
+    # Far outside the range of the codes only the sign matters.
+    rescaled = np.clip(rescaled, np.float32(-(2**24)), np.float32(2**24))
+    return saturate(round_half_away(rescaled) + np.float32(target[1]), dtype)
 
 
 def int16_function(

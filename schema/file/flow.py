@@ -119,6 +119,17 @@ def call_problems(model: Model) -> Iterator[Problem]:
                 yield reason, path, operator
 
 
+def reached_subgraphs(model: Model, subgraph: int) -> set[int]:
+    """A subgraph, and those that it calls, directly or through others."""
+    reached, waiting = set[int](), [subgraph]
+    while waiting:
+        index = waiting.pop()
+        if index not in reached and index < len(model.subgraphs):
+            reached.add(index)
+            waiting += _callees(model, model.subgraphs[index])
+    return reached
+
+
 def _callees(model: Model, graph: SubGraph) -> set[int]:
     called = set[int]()
     for operator in graph.operators:

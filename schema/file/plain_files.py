@@ -74,6 +74,20 @@ def content_and_status(path: Path) -> tuple[Array, os.stat_result | None]:
     return _content(_opened(name), name)
 
 
+def open_plain(path: Path) -> io.BufferedReader:
+    """A plain file, opened to be read.
+
+    Raises: as `file_content`.
+    """
+    name = os.fspath(path)
+    descriptor = _opened(name)
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    raise _not_plain(status, name)
+
+
 def bytes_content(source: bytes | bytearray | memoryview) -> Array:
     """The content of a model given as bytes, as a read-only array over them."""
     content = np.asarray(memoryview(source).cast("B"))

@@ -11,12 +11,18 @@ from typing import Any
 from tflite_ort.records import record, replace
 from tflite_ort.schema.file.enums import ActivationFunctionType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.loops.induction_variables import InductionVariable, followed, within
+from tflite_ort.schema.loops.induction_variables import (
+    InductionVariable,
+    followed,
+    of_constant,
+    within,
+)
 from tflite_ort.schema.loops.trip_count import MOST_ITERATIONS, Bounded, Counted
-from tflite_ort.schema.values.sizes import is_known, known_product, unknown_size
+from tflite_ort.schema.values.sizes import is_known, known_product, may_differ, unknown_size
 from tflite_ort.schema.values.view import OperatorView, Specialized, TensorView
 
 View = OperatorView[Any]
+_SET_ITEM = "FlexTensorListSetItem"
 # Of a tensor of the body, as many as there are iterations.
 _MOST_ELEMENTS = 1 << 24
 
@@ -45,7 +51,7 @@ def rows_read(op: View, loop: Counted) -> Rows | None:
     induction = loop.inductions.get(inputs[1].index)
     if inputs[0].rank == 0 or induction is None or not _READERS[op.op](op, induction):
         return None
-    return _rows(inputs[0], op.output.index, induction, loop.most)
+    return _rows(inputs[0], op.output.index, induction, loop)
 
 
 def _gathers_one(op: View, induction: InductionVariable) -> bool:
@@ -88,6 +94,8 @@ def rows_written(place: int, body: Specialized, loop: Counted) -> Rows | None:
         return None
     if writer.op is Op.DYNAMIC_UPDATE_SLICE and uses == [writer]:
         return _updated(writer, loop)
+    if writer.custom_code == _SET_ITEM and uses == [writer]:
+        return _set(writer, loop)
     if writer.op is Op.CONCATENATION:
         return _rejoined(writer, uses, body, loop)
     return None
@@ -103,7 +111,16 @@ def _updated(op: View, loop: Counted) -> Rows | None:
     induction = loop.inductions.get(start.index)
     if induction is None or not _is_place(induction) or not _is_row(row, whole):
         return None
-    return _rows(whole, row.index, induction, loop.most)
+    return _rows(whole, row.index, induction, loop)
+
+
+def _set(op: View, loop: Counted) -> Rows | None:
+    """The rows that TensorFlow's TensorListSetItem writes."""
+    whole, place, item = op.present_inputs()
+    induction = loop.inductions.get(place.index) or of_constant(place)
+    if induction is None or induction.first.size != 1 or may_differ(item.shape, whole.shape[1:]):
+        return None
+    return _rows(whole, item.index, induction, loop)
 
 
 def _rejoined(op: View, uses: Sequence[View], body: Specialized, loop: Counted) -> Rows | None:
@@ -124,9 +141,7 @@ def _rejoined(op: View, uses: Sequence[View], body: Specialized, loop: Counted) 
     if [use.output.index for use in parts] != [before.index, after.index] or readers != [[op]] * 2:
         return None
     whole, induction = uses[0].present_inputs()[0], _parted(parts, loop)
-    return (
-        _rows(whole, row.index, induction, loop.most) if induction and _is_row(row, whole) else None
-    )
+    return _rows(whole, row.index, induction, loop) if induction and _is_row(row, whole) else None
 
 
 def _parted(parts: Sequence[View], loop: Counted) -> InductionVariable | None:
@@ -163,12 +178,18 @@ def _is_row(row: TensorView, whole: TensorView) -> bool:
     return row.quantization.equals(whole.quantization)
 
 
-def _rows(whole: TensorView, row: int, induction: InductionVariable, count: int) -> Rows | None:
+def _rows(whole: TensorView, row: int, induction: InductionVariable, loop: Counted) -> Rows | None:
+    """The rows, if they are inside of the list; of one that is as long as there are iterations, all
+    in their order are."""
     first, step = int(induction.first.reshape(-1)[0]), int(induction.step.reshape(-1)[0])
-    ends = (first, first + max(count - 1, 0) * step)
-    if whole.dynamic or min(ends) < 0 or max(ends) >= whole.shape[0]:
+    if not whole.ranked or not whole.rank:
         return None
-    return Rows(whole.index, row, first, step)
+    size, ends = whole.shape[0], (first, first + max(loop.most - 1, 0) * step)
+    if not is_known(size):
+        all_rows = size is loop.trip_count and (first, step) == (0, 1)
+        return Rows(whole.index, row, first, step) if all_rows else None
+    inside = min(ends) >= 0 and max(ends) < size
+    return Rows(whole.index, row, first, step) if inside else None
 
 
 def of_unknown_count(limit: Bounded, body: Specialized) -> Counted | None:
@@ -179,7 +200,8 @@ def of_unknown_count(limit: Bounded, body: Specialized) -> Counted | None:
     values of a tensor in all iterations are no more than ONNX Runtime should hold.
     """
     counters = {body.inputs[place]: counter for place, counter in limit.counters.items()}
-    one = Counted(unknown_size(), limit.counters, followed(body, counters), 1)
+    count = unknown_size() if limit.size is None else limit.size
+    one = Counted(count, limit.counters, followed(body, counters), 1)
     read = [rows_read(op, one) for op in body.operators]
     written = [rows_written(place, body, one) for place in range(len(body.inputs))]
     found = [rows for rows in (*read, *written) if rows is not None]
@@ -193,7 +215,7 @@ def of_unknown_count(limit: Bounded, body: Specialized) -> Counted | None:
 
 def _iterations_inside(rows: Rows, size: int) -> int:
     """How many iterations use rows of a list of `size`."""
-    if rows.step == 0:
+    if rows.step == 0 or not is_known(size):
         return MOST_ITERATIONS
     rest = rows.first if rows.step < 0 else size - 1 - rows.first
     return rest // abs(rows.step) + 1

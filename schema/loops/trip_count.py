@@ -18,6 +18,7 @@ from tflite_ort.schema.loops.induction_variables import (
     of_constant,
     within,
 )
+from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.schema.values.view import OperatorView, Specialized, TensorView
 
 MOST_ITERATIONS = 1 << 20
@@ -68,10 +69,12 @@ class Bounded:
         bounds: the initial value of a counter, and its bound: a constant, or an input of the
             condition.
         counters: the induction variables among the loop-carried values, by place.
+        size: the size of a tensor that the trip count is, where it is one, such as an open time.
     """
 
     bounds: Sequence[tuple[int, TensorView]]
     counters: Mapping[int, InductionVariable]
+    size: int | None = None
 
 
 def bounded(
@@ -86,7 +89,21 @@ def bounded(
     rows = zip(condition.inputs, body.inputs, body.outputs, strict=True)
     fixed = {index for index, argument, result in rows if argument == result}
     bounds = _bounds(condition, condition.outputs[0], tests, fixed)
-    return Bounded(bounds, counters) if bounds else None
+    return Bounded(bounds, counters, _size(bounds, given, condition)) if bounds else None
+
+
+def _size(
+    bounds: Sequence[tuple[int, TensorView]], given: Sequence[TensorView], condition: Specialized
+) -> int | None:
+    """The unknown size that all bounds are, of counters that begin with 0."""
+    found: list[int] = []
+    for first, bound in bounds:
+        places = [place for place, index in enumerate(condition.inputs) if index == bound.index]
+        sizes = given[places[0]].sizes if places and bound.data is None else None
+        if first or sizes is None or sizes.size != 1 or is_known(sizes.item()):
+            return None
+        found.append(sizes.item())
+    return found[0] if all(size is found[0] for size in found) else None
 
 
 def _bounds(

@@ -15,7 +15,7 @@ from tflite_ort.schema.shapes.registry import (
     of_rank,
     rule,
 )
-from tflite_ort.schema.values.semantics import check_window, conv_output_size
+from tflite_ort.schema.values.semantics import check_window, conv_output_size, transposed_size
 from tflite_ort.schema.values.sizes import common, differ, is_known
 from tflite_ort.schema.values.view import OperatorView
 
@@ -78,8 +78,8 @@ def conv_3d(op: OperatorView[Any]) -> Shapes:
 @rule(Op.TRANSPOSE_CONV)
 def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
     """What the output_shape input says; channels have to be those there are, and as many windows
-    have to fit in it as the input has rows and columns. The batch of a constant is that of the
-    input, as in XNNPACK, so that a batch can be resized; a computed one has to be that."""
+    have to fit in it as the input has rows and columns. If the file says it, the sizes of the input
+    may be others than the file's: the result has as many more cells, as in XNNPACK."""
     kernels, strides = of_rank(op, "filter", 4)[1:3], (op.options.stride_h, op.options.stride_w)
     for kernel, stride in zip(kernels, strides, strict=True):
         check_window(op.options.padding, kernel, stride)
@@ -88,19 +88,36 @@ def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
     if size is None or len(size) != 4:
         return None if size is None else (size,)
     batch, height, width, channels = size
-    if op["output_shape"].is_constant:
-        batch = input[0]
-    elif not is_known(*size):
+    if not op["output_shape"].is_given:
+        _check_sides(op, size, of_rank(op, "filter", 4)[0])
+    padding, given = op.options.padding, op["output_shape"].is_given
+    windows = list(zip(size[1:3], kernels, strides, strict=True))
+    if is_known(height, width):
+        counts = tuple(conv_output_size(padding, *window) for window in windows)
+        fits = min(counts) > 0 if given else not differ(counts, input[1:3])
+        if not fits:
+            cells = "{} x {}".format(*input[1:3])
+            raise ModelError(f"{op.label}: an output of {size} does not convolve to {cells} cells")
+    if given:
+        pairs = zip(windows, input[1:3], strict=True)
+        made = [transposed_size(padding, n, count, k, stride) for (n, k, stride), count in pairs]
+        return ((input[0], *made, channels),)
+    if not is_known(*size):
         batch = common(input[0], batch)
         channels = common(of_rank(op, "filter", 4)[0], channels)
-    made = batch, height, width, channels
-    if is_known(height, width):
-        windows = zip(made[1:3], kernels, strides, strict=True)
-        counts = tuple(conv_output_size(op.options.padding, *window) for window in windows)
-        if differ(counts, input[1:3]):
-            cells = "{} x {}".format(*input[1:3])
-            raise ModelError(f"{op.label}: an output of {made} does not convolve to {cells} cells")
-    return (made,)
+    return ((batch, height, width, channels),)
+
+
+def _check_sides(op: OperatorView[Any], size: Shape, channels: int) -> None:
+    """
+    Raises:
+        ModelError: `size` has another batch than the input, or other channels than the filter.
+    """
+    sides, made = (size[0], size[-1]), (op["input"].shape[0], channels)
+    if differ(sides, made):
+        raise ModelError(
+            f"{op.label}: output_shape {size} has a batch and channels of {sides}, expected {made}"
+        )
 
 
 @rule(Op.CONV_3D_TRANSPOSE)
@@ -111,6 +128,8 @@ def conv_3d_transpose(op: OperatorView[Any]) -> Shapes | None:
     for _, *window in volume_windows(op.options, filter[:3], filter[:3]):
         check_window(op.options.padding, *window)
     size = listed(op["output_shape"])
+    if size is not None and len(size) == 5:
+        _check_sides(op, size, filter[3])
     if size is not None and len(size) == 5 and is_known(*size):
         windows = volume_windows(op.options, size[1:4], filter[:3])
         counts = tuple(conv_output_size(op.options.padding, *window) for window in windows)

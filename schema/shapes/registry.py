@@ -32,7 +32,7 @@ import numpy.typing as npt
 from tflite_ort.optional import load
 from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.values.operators import FAMILIES, Key
+from tflite_ort.schema.values.operators import FAMILIES, FLEX, Key, family_of, flex_names
 from tflite_ort.schema.values.sizes import Shape as Shape
 from tflite_ort.schema.values.sizes import (
     common,
@@ -74,16 +74,22 @@ def rule(*operators: Key) -> Callable[[Rule], Rule]:
 def rule_of(key: Key) -> Rule | None:
     """The shape rule of an operator, if there is one."""
     found = RULES.get(key)
-    if found is None and key in FAMILIES and FAMILIES[key] not in _LOADED:
-        load(f"tflite_ort.schema.shapes.{FAMILIES[key]}")
-        _LOADED.add(FAMILIES[key])
+    family = None if found is not None else family_of(key)
+    if family is not None and family not in _LOADED:
+        load(f"tflite_ort.schema.shapes.{family}")
+        _LOADED.add(family)
         found = RULES.get(key)
     return found
 
 
+def flex_rule(*names: str) -> Callable[[Rule], Rule]:
+    """As `rule`, of TensorFlow's operators by their own names."""
+    return rule(*(FLEX + name for name in names))
+
+
 def all_rules() -> Mapping[Key, Rule]:
     """Every rule by its operator."""
-    found = {key: rule_of(key) for key in FAMILIES}
+    found = {key: rule_of(key) for key in (*FAMILIES, *flex_names())}
     return {key: rule for key, rule in found.items() if rule is not None}
 
 

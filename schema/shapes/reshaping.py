@@ -9,7 +9,9 @@ import numpy as np
 
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS, TensorType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.enums import MirrorPadMode
 from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.file.options import MirrorPadOptions
 from tflite_ort.schema.shapes.registry import (
     Shape,
     Shapes,
@@ -297,6 +299,12 @@ def depth_to_space(op: OperatorView[Any]) -> Shapes | None:
     return ((n, *sizes, c // (block * block)),)
 
 
+def mirrored(options: MirrorPadOptions, pads: Array) -> list[int]:
+    """The least size along each axis that MIRROR_PAD can mirror."""
+    edge = int(options.mode == MirrorPadMode.REFLECT)
+    return [most + edge for most in pads.max(axis=1).tolist()]
+
+
 @rule(Op.PAD, Op.PADV2, Op.MIRROR_PAD)
 def pad(op: OperatorView[Any]) -> Shapes | None:
     """Each size with its paddings added."""
@@ -307,4 +315,8 @@ def pad(op: OperatorView[Any]) -> Shapes | None:
         return (unknown_shape(len(shape)),)
     if pads.shape != (len(shape), 2) or (pads < 0).any():
         raise ModelError(f"paddings {shown(pads)} do not pad a tensor of shape {shape}")
+    if op.op is Op.MIRROR_PAD:
+        for size, most in zip(shape, mirrored(op.options, pads), strict=True):
+            if is_known(size) and size < most:
+                raise ModelError(f"paddings {shown(pads)} do not mirror a tensor of shape {shape}")
     return (tuple(map(padded_size, shape, pads.sum(axis=1).tolist())),)

@@ -12,17 +12,14 @@ from tflite_ort.schema.values.view import Array, OperatorView
 
 
 def check_lengths(rank: int, lengths: Array) -> tuple[int, int]:
-    """(height, width) of RFFT2D: TFLite transforms powers of two only."""
+    """(height, width) of RFFT2D, of any length; TFLite transforms powers of two only."""
     if rank < 2:
         raise ModelError(f"input has rank {rank}, expected at least 2")
     if lengths.shape != (2,):
         raise ModelError(f"fft_length has shape {lengths.shape}, expected (2,)")
     height, width = lengths.tolist()
-    for length in (height, width):
-        if length < 1 or length & (length - 1):
-            raise ModelError(f"fft_length is {height}, {width}; {length} is not a power of two")
-        if length > LONGEST_SIDE:
-            raise ModelError(f"fft_length is {height}, {width}, expected at most {LONGEST_SIDE}")
+    if not (1 <= height <= LONGEST_SIDE and 1 <= width <= LONGEST_SIDE):
+        raise ModelError(f"fft_length is {height}, {width}, expected 1 to {LONGEST_SIDE}")
     return height, width
 
 

@@ -14,19 +14,25 @@ class MadeOnce(Mapping[K, V]):
 
     Args:
         makers: by key, what makes the value.
+        others: makes those of other keys, which are not listed; None where there is none.
     """
 
-    def __init__(self, makers: Mapping[K, Callable[[], V]]) -> None:
-        self._makers = makers
+    def __init__(
+        self, makers: Mapping[K, Callable[[], V]], others: Callable[[K], V | None] | None = None
+    ) -> None:
+        self._makers, self._others = makers, others
         self._made: dict[K, V] = {}
 
     def __getitem__(self, key: K) -> V:
         if key not in self._made:
-            self._made[key] = self._makers[key]()
+            other = None if key in self._makers or not self._others else self._others(key)
+            self._made[key] = self._makers[key]() if other is None else other
         return self._made[key]
 
     def __contains__(self, key: object) -> bool:
-        return key in self._makers
+        if key in self._makers or key in self._made:
+            return True
+        return self._others is not None and self._others(key) is not None  # type: ignore[arg-type]  # of any type as in a dictionary
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._makers)

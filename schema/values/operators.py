@@ -20,18 +20,29 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tflite_ort.optional import late
 from tflite_ort.schema.file.element_types import TensorType, named_types
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.inputs import Inputs
 from tflite_ort.schema.values.lstm import BIDIRECTIONAL_LSTM_INPUTS, LSTM_INPUTS
 from tflite_ort.schema.values.made_once import MadeOnce
-from tflite_ort.schema.values.node_def import SAME_AS_BUILTIN
 from tflite_ort.schema.values.view import OperatorView
 
+if TYPE_CHECKING:
+    from tflite_ort.schema.file import flex_table
+    from tflite_ort.schema.values import flex
+else:  # few models have operators of TensorFlow
+    flex_table = late("tflite_ort.schema.file.flex_table")
+    flex = late("tflite_ort.schema.values.flex")
+
 Key = Op | str  # a builtin operator, or the name of a custom one
+
+# What the name of each of TensorFlow's operators begins with, and what stands for all of them.
+FLEX = "Flex"
+ANY_FLEX = "Flex*"
 
 # Most of what TFLite copies.
 _ANY = "f32 f16 f64 bf16 i8 u8 i16 u16 i32 u32 i64 u64 bool c64"
@@ -101,14 +112,9 @@ _ROWS = {
         BITWISE_XOR RIGHT_SHIFT (input1: i8 u8 i16 u16 i32 u32, input2)
         ADD_N (values*: f32 i32)
     """,
-    "flex": """
-        Atan ATAN Sinh FlexErf FlexSoftplus (x)
-    """,
-    "flex_text": """
-        FlexStringToHashBucketFast FlexUnicodeDecodeWithOffsets (input)
-        FlexUnicodeEncode (characters, splits)
-        FlexWhitespaceTokenizeWithOffsets (values, splits)
-        FlexRaggedRange (starts, limits, deltas)
+    # TensorFlow's operators stand in `schema/file/flex_ops.tsv`; these were left custom.
+    "flex.elementwise": """
+        Atan ATAN Sinh (x)
     """,
     "gather_scatter": """
         GATHER (input: f32 f16 bf16 f8 i8 u8 i16 i32 i64 bool i4 str, positions: i16 i32 i64)
@@ -288,10 +294,21 @@ _FORMS = {
 
 _ROW = re.compile(r"([^()]+)\(([^()]*)\)")
 
-# The family of every operator, and its inputs.
+
+def is_flex(key: object) -> bool:
+    """Whether `key` is the name that a model has for an operator of TensorFlow."""
+    return isinstance(key, str) and key.startswith(FLEX)
+
+
+def _flex_inputs(key: Key) -> Inputs | None:
+    return flex.flex_inputs(str(key)) if is_flex(key) else None
+
+
+# The family of every operator, and its inputs. Both know TensorFlow's operators too, without
+# listing them: see `family_of`.
 FAMILIES: dict[Key, str] = {}
 _INPUTS: dict[Key, Callable[[], Inputs]] = {}
-INPUTS: Mapping[Key, Inputs] = MadeOnce(_INPUTS)
+INPUTS: Mapping[Key, Inputs] = MadeOnce(_INPUTS, _flex_inputs)
 
 
 def _rows() -> Iterator[tuple[str, str, Callable[[], Inputs]]]:
@@ -311,17 +328,27 @@ def _parsed(inputs: str) -> Inputs:
     return Inputs.parse(inputs.replace("any", _ANY))
 
 
-def _without_types(op: Op) -> Inputs:
-    return INPUTS[op].without_types()
-
-
 for _family, _name, _inputs in _rows():
     _key = Op.__members__.get(_name, _name)
-    if _key in INPUTS:
+    if _key in _INPUTS:
         raise ValueError(f"{_name} is declared twice")
     FAMILIES[_key], _INPUTS[_key] = _family, _inputs
-for _name, _op in SAME_AS_BUILTIN.items():
-    FAMILIES[f"Flex{_name}"], _INPUTS[f"Flex{_name}"] = "flex", partial(_without_types, _op)
+
+
+def family_of(key: Key) -> str | None:
+    """The family of an operator: the name of the files, such as ``pooling`` or ``flex.lists``, that
+    have its shape rule, translator and kernel. None where there is no such operator."""
+    found = FAMILIES.get(key)
+    if found is None and is_flex(key):
+        family = flex_table.family_of(str(key).removeprefix(FLEX))
+        return f"flex.{family}" if family else None
+    return found
+
+
+def flex_names() -> list[Key]:
+    """TensorFlow's operators as a model names them."""
+    return [FLEX + name for name in flex_table.names()]
+
 
 # The input that holds an operator's data, where it is not the first; None where no input does.
 _DATA: dict[Op, str | None] = {
@@ -369,6 +396,10 @@ def check_inputs(op: OperatorView[Any]) -> None:
     Raises:
         ModelError: names the type, and those that are taken; or the number, and the most.
     """
+    if is_flex(op.custom_code):
+        flex.check_node(op)
+    if op.origin or is_flex(op.custom_code):  # its types were held against its node
+        return
     declared = INPUTS.get(key_of(op))
     if declared is None:
         return

@@ -30,7 +30,14 @@ from tflite_ort.schema.file.strings import decoded
 from tflite_ort.schema.file.tables import Array
 from tflite_ort.schema.values.operators import INPUTS
 from tflite_ort.schema.values.semantics import densify, quantized_range
-from tflite_ort.schema.values.view import Blocks, OperatorView, Packed, Quantization, TensorView
+from tflite_ort.schema.values.view import (
+    Blocks,
+    OperatorView,
+    Origin,
+    Packed,
+    Quantization,
+    TensorView,
+)
 
 if TYPE_CHECKING:
     from tflite_ort.schema.file import custom_options
@@ -205,6 +212,7 @@ def operator_view(
         custom_options=operator.custom_options,
         subgraph=subgraph,
         intermediates=tuple([tensors[i] for i in operator.intermediates or ()]),
+        origin=code.custom_code if isinstance(code.custom_code, Origin) else "",
     )
 
 

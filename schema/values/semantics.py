@@ -14,7 +14,7 @@ from tflite_ort.schema.file.enums import ActivationFunctionType, Padding
 from tflite_ort.schema.file.errors import MalformedModel, ModelError
 from tflite_ort.schema.file.layer_options import FakeQuantOptions, ResizeNearestNeighborOptions
 from tflite_ort.schema.values.kept_tables import kept_table
-from tflite_ort.schema.values.sizes import is_known, unknown_size
+from tflite_ort.schema.values.sizes import is_known, multiple, padded_size, unknown_size
 from tflite_ort.schema.values.slices import StridedSlice as StridedSlice
 from tflite_ort.schema.values.slices import strided_slice as strided_slice
 from tflite_ort.schema.values.sparsity import densify as densify
@@ -41,6 +41,15 @@ def conv_output_size(
     if padding == Padding.SAME:
         return (size + stride - 1) // stride
     return (size + stride - _effective(kernel, dilation)) // stride
+
+
+def transposed_size(padding: Padding, size: int, cells: int, kernel: int, stride: int) -> int:
+    """The output of a transposed convolution over `cells`, which has the padding of one of `size`.
+
+    So XNNPACK does it, which looks at the size that a file says only once.
+    """
+    beyond = size - stride * conv_output_size(padding, size, kernel, stride)
+    return padded_size(multiple(cells, stride), beyond)
 
 
 def explicit_padding(

@@ -26,6 +26,15 @@ Shape = tuple[int, ...]
 # (subgraph, tensor) of a variable tensor; (container, name) of a variable; ("", id) of a table;
 # (subgraph, operator) of how far an operator has got in its random numbers.
 VariableKey = tuple[int, int] | tuple[str, str] | tuple[str, int] | tuple[int, str]
+
+
+class Origin(str):
+    """The name of an operator of TensorFlow, as the custom name of the code of one of TFLite's that
+    stands in its place. No file has such a code."""
+
+    __slots__ = ()
+
+
 O = TypeVar("O")  # noqa: E741 - the options type of an operator
 
 
@@ -132,6 +141,8 @@ class TensorView:
         ranked: False where even the rank depends on data; `shape` means nothing then.
         sizes: of a list of sizes that is computed from shapes: what is known of it, as ints,
             `UnknownSize`s and, where nothing is, None.
+        computed: of a constant, whether an operator makes it, so that it may follow from the
+            shapes of inputs.
     """
 
     index: int
@@ -144,6 +155,7 @@ class TensorView:
     ranked: bool = True
     sizes: Array | None = None
     blocks: Blocks | None = None
+    computed: bool = False
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -178,6 +190,11 @@ class TensorView:
         return self.constant is not None
 
     @property
+    def is_given(self) -> bool:
+        """Whether the file has the values, whatever the shapes of inputs are."""
+        return self.constant is not None and not self.computed
+
+    @property
     def is_quantized(self) -> bool:
         """Integer codes that stand for real values; TFLite takes INT32 as plain numbers, whatever
         scale it carries."""
@@ -205,9 +222,9 @@ class OperatorView(Generic[O]):
     `options` is never None: an operator without an options table has the zeroed C struct TFLite
     gives its kernels, not the schema's defaults. A custom operator's are its flexbuffer map as a
     dictionary, or the bytes of `custom_options` where they are no such map. `bodies` are the
-    subgraphs that it calls, in the order of its options. `edges` are zeros around the image that a
-    convolution reads, before and after its rows and its columns, beside those of its padding; no
-    file has any.
+    subgraphs that it calls, in the order of its options. `origin` is the name of the operator of
+    TensorFlow in whose place this one stands. `edges` are zeros around the image that a convolution
+    reads, before and after its rows and its columns, beside those of its padding; no file has any.
     """
 
     op: BuiltinOperator
@@ -222,12 +239,16 @@ class OperatorView(Generic[O]):
     subgraph: int = 0
     intermediates: tuple[TensorView, ...] = ()
     bodies: tuple[Specialized, ...] = ()
+    origin: str = ""
     edges: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
 
     @property
     def name(self) -> str:
-        """Such as ``CONV_2D``; the custom name for a custom operator."""
-        return self.custom_code if self.custom_code is not None else self.op._name_
+        """Such as ``CONV_2D``; the custom name for a custom operator, also one that this stands
+        for."""
+        if self.custom_code is not None:
+            return self.custom_code
+        return self.origin or self.op._name_
 
     def __str__(self) -> str:
         return self.label

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.one_op import Case, T, check, one_op_model, ours
+from tests.ops.operands import exported
 from tests.oracle import litert
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -23,6 +24,7 @@ from tflite_ort.schema import (
     ResizeBilinearOptions,
     SubOptions,
     TensorType,
+    TransposeConvOptions,
 )
 
 INT8, INT16 = TensorType.INT8, TensorType.INT16
@@ -105,6 +107,14 @@ def test_product_of_two_activations(adjoint: bool) -> None:
     check(Case("product", Op.BATCH_MATMUL, tensors, [output], options, 3, quanta=0))
 
 
+def test_a_product_that_wraps_at_32_bits() -> None:
+    """As litert__matmul_quant has: the result's scale is a third of that of one product."""
+    tensors = [T((3, 256), INT16, SCALE), T((256, 20), INT16, SCALE)]
+    output = T((3, 20), INT16, SCALE * SCALE / 3.38)
+    options = BatchMatMulOptions()
+    check(Case("wraps", Op.BATCH_MATMUL, tensors, [output], options, 3, quanta=0, runs_on="numpy"))
+
+
 ARITHMETIC = {
     Op.ADD: (AddOptions(RELU), (1.0, 1.0)),
     Op.SUB: (SubOptions(), (1.0, 1.0)),
@@ -174,3 +184,38 @@ def test_sums_of_nothing_in_large_units_are_nothing() -> None:
     for providers in (None, []):
         (got,), _ = ours(model, [codes], providers)
         assert not got.any()
+
+
+@pytest.mark.parametrize("channels", [1, 9], ids=["one scale", "by channel"])
+@pytest.mark.parametrize("biased", [False, True], ids=["plain", "biased"])
+@pytest.mark.parametrize("computed", [False, True], ids=["known size", "computed size"])
+def test_transposed_convolution(computed: bool, biased: bool, channels: int) -> None:
+    rng = np.random.default_rng(channels)
+    weights = weights_of((9, 3, 3, 64), channels, 0, rng)
+    rest = [bias_of(weights, 9, rng)] if biased else []
+    shape, made = (1, 5, 4, 64), (1, 10, 8, 9)
+    options = TransposeConvOptions(Padding.SAME, 2, 2)
+    case = layer(Op.TRANSPOSE_CONV, shape, weights, made, options, *rest)
+    size = np.array(made, np.int32)
+    image, *others = case.inputs
+    tensors = [T((4,), TensorType.INT32) if computed else T.constant(size), weights, image]
+    model = one_op_model(case.op, [*tensors, *others[1:]], case.outputs, options, 5)
+    feeds = [rng.integers(-(2**15), 2**15, shape).astype(np.int16)]
+    feeds = [size, *feeds] if computed else feeds
+    wanted = [litert(model, feeds, kernels)[0] for kernels in ("default", "reference")]
+    (got,), runners = ours(model, feeds)
+    assert runners == {"ort"}
+    for found in (got, ours(model, feeds, [])[0][0], exported(model, feeds, exact=True)[0]):
+        for want in wanted:
+            np.testing.assert_array_equal(found, want)
+
+
+def test_products_that_are_amplified() -> None:
+    """Those of the largest codes exceed 32 bits, and wrap in TFLite; others are rounded twice."""
+    scales = (1.0, 1.3877, 0.3469)
+    codes = np.arange(-20_000, 20_000).astype(np.int16)
+    first, second, made = (T(codes.shape, INT16, scale) for scale in scales)
+    model = one_op_model(Op.MUL, [first, second], [made], MulOptions(), 4)
+    feeds = [codes, np.ones_like(codes)]
+    for got in (ours(model, feeds)[0][0], exported(model, feeds, exact=True)[0]):
+        np.testing.assert_array_equal(got, litert(model, feeds)[0])

@@ -120,6 +120,29 @@ def test_exported_models_select_the_same(most: int, overlap: float, sigma: float
     assert_exported(case, case.model(), case.feeds or ())
 
 
+@pytest.mark.parametrize("sigma", [None, 0.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_exported_models_order_equal_scores_as_litert(seed: int, sigma: float | None) -> None:
+    print(f"seed {seed}")
+    rng = np.random.default_rng(seed)
+    for count, most, levels in ((1, 3, 1), (2, 2, 1), (40, 10, 16), (63, 80, 4), (64, 20, 2)):
+        middle, size = rng.uniform(0, 1, (count, 2)), rng.uniform(0.1, 0.6, (count, 2))
+        boxes = np.concatenate([middle - size / 2, middle + size / 2], axis=1)
+        scores = rng.integers(0, levels + 1, count) / levels
+        lowest, overlap = float(rng.choice([-1, 0, 0.3])), 1.5 if count == 40 else 0.5
+        case = suppression(boxes, scores, most, overlap, lowest, sigma)
+        assert_exported(case, case.model(), case.feeds or ())
+
+
+@pytest.mark.parametrize("wrong", [0.0, np.nan])
+def test_exported_models_take_boxes_without_area_as_litert(wrong: float) -> None:
+    boxes = np.array(BOXES)
+    boxes[3] = wrong
+    for most in (1, 4, 9):
+        case = suppression(boxes, SCORES, most, sigma=0.0)
+        assert_exported(case, case.model(), case.feeds or ())
+
+
 def test_exported_models_take_computed_limits() -> None:
     boxes = np.array([[0, 0, 2, 2], [0, 1, 2, 2], [4, 4, 5, 5]])
     case = suppression(boxes, np.array([0.5, 0.4, 0.1]), 3, 0.5)

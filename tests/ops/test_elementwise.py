@@ -280,7 +280,7 @@ def unary_codes(op: Op, type: TensorType, scale: float, result: float, zero: int
     if op in (Op.SQRT, Op.RSQRT):
         every = np.maximum(every, origin).astype(every.dtype)
     divisor = 128 if type is INT16 else 1
-    by_table = type is INT16 and op in (Op.EXP, Op.LOG, Op.RSQRT)
+    by_table = type is INT16 and op is not Op.ABS and op is not Op.NEG
     return Case(
         f"{op.name}-{type.name}-{scale}-{result}",
         op,
@@ -288,7 +288,6 @@ def unary_codes(op: Op, type: TensorType, scale: float, result: float, zero: int
         [T(every.shape, type, scale=result / divisor, zero_point=0 if type is INT16 else zero)],
         feeds=[every],
         quanta=0 if by_table else 1,
-        runs_on="numpy" if type is INT16 and op is Op.SQRT else "ort",
     )
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto
 
-from tests.one_op import Case, Node, T, assert_close, check, graph_model, ours
+from tests.one_op import Case, Node, T, assert_close, check, graph_model, one_op_model, ours
 from tests.ops.operands import (
     HYBRID_INT4,
     INT2,
@@ -419,3 +419,17 @@ def test_inputs_that_do_not_fit(case: Case, inputs: list[T], message: str) -> No
     model = replace(case, inputs=[*inputs, *case.inputs[1:]]).model()
     with pytest.raises(ModelError, match=message):
         Interpreter(model_content=model).allocate_tensors()
+
+
+@pytest.mark.parametrize("adjoint", [False, True])
+def test_product_of_plain_integers(adjoint: bool) -> None:
+    rng = np.random.default_rng(0)
+    shapes = (2, 3, 4), (2, 5, 4) if adjoint else (2, 4, 5)
+    feeds = [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes]
+    inputs, made = [T(shape, TensorType.INT8) for shape in shapes], T((2, 3, 5), TensorType.INT32)
+    model = one_op_model(Op.BATCH_MATMUL, inputs, [made], BatchMatMulOptions(adj_y=adjoint), 4)
+    (want,) = litert(model, feeds, "reference")
+    (got,), runners = ours(model, feeds)
+    assert runners == {"ort"}
+    for each in (got, ours(model, feeds, [])[0][0], *exported(model, feeds)):
+        np.testing.assert_array_equal(each, want)

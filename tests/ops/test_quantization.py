@@ -186,6 +186,18 @@ def test_any_quantization(
     check(Case("drawn", Op.QUANTIZE, [input], [output], low=-300, high=300), seed)
 
 
+@pytest.mark.parametrize(("type", "zero"), [(TensorType.INT4, -2), (TensorType.UINT4, 7)])
+@pytest.mark.parametrize("scale", [0.5, 0.37])
+def test_floats_become_codes_of_4_bits(type: TensorType, zero: int, scale: float) -> None:
+    """Halves go away from zero."""
+    x = np.append(np.arange(-40, 41) * 0.125, [np.inf, -np.inf]).astype(np.float32)
+    model = one_op_model(Op.QUANTIZE, [T(x.shape)], [T(x.shape, type, scale, zero)], version=4)
+    (want,) = litert(model, [x[:-2]], "reference")
+    low, high = quantized_range(type)
+    for got in (*(ours(model, [x], each)[0][0] for each in (None, [])), *exported(model, [x])):
+        np.testing.assert_array_equal(got, [*want, high, low])
+
+
 # CAST --------------------------------------------------------------------------------------------
 
 CAST_TYPES = (FLOAT32, FLOAT64, FLOAT16, INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, BOOL)

@@ -14,8 +14,10 @@ from hypothesis.extra.numpy import array_shapes
 
 from tests.one_op import Case, T, check, one_op_model, ours
 from tests.ops.moved import BOOL, FLOAT32, INT8, INT16, INT32, INT64, UINT8, ints, tensor
+from tests.ops.operands import exported
 from tests.ops.test_reduction import SHAPES, Shape, reduced
 from tests.ops.versions import check_versions, one_per_operator
+from tests.oracle import litert
 from tflite_ort.schema import CumsumOptions, KernelError, Op, ReducerOptions, TensorType
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
@@ -98,6 +100,15 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_against_litert(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.runs_on == "numpy"], ids=lambda case: case.name
+)
+def test_products_of_codes_in_exports(case: Case) -> None:
+    feeds = case.arrays(np.random.default_rng(len(case.name)))
+    (got,) = exported(case.model(), feeds)
+    np.testing.assert_array_equal(got, litert(case.model(), feeds, "reference")[0])
 
 
 @pytest.mark.parametrize("case", one_per_operator(CASES), ids=lambda case: case.op.name)

@@ -109,9 +109,24 @@ def test_a_width_of_one_is_the_transform_of_a_column() -> None:
     np.testing.assert_allclose(got[:, 0], np.fft.fft(feeds[0][:, 0]), rtol=1e-5)
 
 
-def test_a_length_that_is_no_power_of_two_is_refused() -> None:
-    with pytest.raises(ModelError, match="6 is not a power of two"):
-        ours(transform((8, 8), (8, 6)).model(), [np.zeros((8, 8), np.float32)])
+@pytest.mark.parametrize("lengths", [(1, 40), (6, 7), (3, 600), (5, 4), (1023, 3)])
+@pytest.mark.parametrize("more", [-2, 0, 2])
+def test_lengths_that_are_no_powers_of_two(lengths: tuple[int, int], more: int) -> None:
+    """LiteRT refuses them."""
+    shape = (2, lengths[0] + 1, lengths[1] + more)
+    case = transform(shape, lengths)
+    feeds = case.arrays(np.random.default_rng(0))
+    want = np.fft.rfft2(feeds[0].astype(np.float64), lengths)
+    pairs = exported(case.model(), feeds)[0]
+    found = [ours(case.model(), feeds, providers)[0][0] for providers in (None, [])]
+    for got in (*found, pairs[..., 0] + 1j * pairs[..., 1]):
+        assert np.abs(got - want).max() <= 2e-6 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("lengths", [(0, 8), (8, -1), (1, 2**23)])
+def test_lengths_that_are_refused(lengths: tuple[int, int]) -> None:
+    with pytest.raises(ModelError, match="expected 1 to 4194304"):
+        ours(transform((8, 8), lengths).model(), [np.zeros((8, 8), np.float32)])
 
 
 @pytest.mark.parametrize("op", PARTS)

@@ -172,7 +172,7 @@ def test_threads_become_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_options_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_row(monkeypatch, ProviderTraits(defaults={"exact": "1"}))
+    with_row(monkeypatch, ProviderTraits(precisions={"full": {"exact": "1"}}))
     assert settings.chosen(Provider(CPU), None, 0) == [(CPU, {"exact": "1"})]
     assert settings.chosen(Provider(CPU, {"exact": 0}), None, 0) == [(CPU, {"exact": "0"})]
 

@@ -18,7 +18,7 @@ from tflite_ort.schema import Op, TensorType, read_model
 from tflite_ort.schema.values.resolve import tensor_views
 from tflite_ort.schema.values.view import Quantization
 from tflite_ort.verification import OperatorResult, OutputResult, Verdict, litert_worker
-from tflite_ort.verification.judgement import first_off, is_within, judged
+from tflite_ort.verification.judgement import first_off, is_within, judged, may_round
 from tflite_ort.verification.kept import ArrayFile
 from tflite_ort.verification.onnx_forms import best_form
 from tflite_ort.verification.runtimes import grouped, results
@@ -86,8 +86,9 @@ def test_what_is_far_off_comes_before_what_rounds_otherwise() -> None:
     ("found", "spread", "within", "verdict"),
     [
         (FAR, None, True, Verdict.ADDED),
+        (FAR, None, None, Verdict.INCONCLUSIVE),
         (FAR, apart(0.1), True, Verdict.OFF),
-        (FAR, None, None, Verdict.OFF),
+        (FAR, apart(0.1), None, Verdict.OFF),
         (FAR, None, False, Verdict.OFF),
         (replace(FAR, nan=1), None, True, Verdict.OFF),
     ],
@@ -95,10 +96,54 @@ def test_what_is_far_off_comes_before_what_rounds_otherwise() -> None:
 def test_small_differences_that_add_up(
     found: Difference, spread: Difference | None, within: bool | None, verdict: Verdict
 ) -> None:
-    """They are off only where LiteRT's spread is known, or an operator is not known to be right."""
+    """They are off only where LiteRT's spread is known, or an operator is off by itself."""
     output = OutputResult(0, "y", Verdict.OFF, found, spread)
     operators = [operator(0, apart(1e-6), True), operator(1, apart(0.0), within)]
     assert judged([output], (), operators, TOLERANCE)[0] is verdict
+
+
+def test_operators_that_were_not_checked() -> None:
+    output, ops = OutputResult(0, "y", Verdict.OFF, FAR), [operator(0, apart(0.0), True)]
+    assert judged([output], (), [*ops, operator(1, None, None)], TOLERANCE)[0] is Verdict.OFF
+    rounds = operator(0, quanta(1, 0.5), None)
+    found = judged([output], (), [rounds, operator(1, None, None)], TOLERANCE)[0]
+    assert found is Verdict.INCONCLUSIVE
+    both = replace(ops[0], together=(0, 1))
+    assert judged([output], (), [both, operator(1, None, None)], TOLERANCE)[0] is Verdict.ADDED
+
+
+@pytest.mark.parametrize(
+    ("output", "verdict"),
+    [
+        (Verdict.EXACT, Verdict.OPERATOR),
+        (Verdict.SPREAD, Verdict.OPERATOR),
+        (Verdict.OFF, Verdict.OFF),
+    ],
+)
+def test_an_operator_that_is_off_is_a_verdict_of_its_own(output: Verdict, verdict: Verdict) -> None:
+    """Random inputs need not bring the fault to the outputs."""
+    made = OutputResult(0, "y", output, apart(0.0), apart(0.0))
+    operators = [operator(0, apart(0.0), True), operator(1, quanta(255, 0.23), False)]
+    found, reason = judged([made], (), operators, TOLERANCE)
+    assert found is verdict and found.is_alarm
+    assert "CONV_2D_1 is the first operator that is off by itself" in reason
+
+
+@pytest.mark.parametrize(
+    ("found", "type", "may"),
+    [
+        (quanta(1, 0.5), TensorType.INT8, True),
+        (quanta(1, 1.0), TensorType.INT8, False),
+        (quanta(2, 0.01), TensorType.INT8, False),
+        (apart(5e-5), TensorType.FLOAT32, True),
+        (apart(5e-3), TensorType.FLOAT32, False),
+        (quanta(1, 0.01), TensorType.INT32, False),
+        (replace(apart(0.0), nan=1), TensorType.FLOAT32, False),
+    ],
+)
+def test_what_another_rounding_explains(found: Difference, type: TensorType, may: bool) -> None:
+    scaled = Quantization(*_scale(0.1), 0) if type is TensorType.INT8 else None
+    assert may_round(found, replace(FLOATS, type=type, quantization=scaled), TOLERANCE) is may
 
 
 # Values of other tools ---------------------------------------------------------------------------

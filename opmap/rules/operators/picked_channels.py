@@ -11,7 +11,7 @@ of single cells read them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.graph.rows import RESHAPES
 from tflite_ort.opmap.idioms.by_code import every_code
+from tflite_ort.opmap.idioms.rescaled_codes import UNITS, Codes, requantized
 from tflite_ort.opmap.rules.operators.wide_channels import multiplies_codes, with_inputs
 from tflite_ort.opmap.rules.rule import Rest, View
 from tflite_ort.records import record, replace
@@ -136,34 +137,31 @@ def _reordered(tensor: TensorView, order: npt.NDArray[np.intp]) -> TensorView:
     return replace(tensor, constant=data[..., order], quantization=quantization)
 
 
-def requantized_source(
-    op: View, g: Graph, multipliers: Iterable[float], wanted: Callable[[], Array]
-) -> bool:
-    """Translate QUANTIZE of channels in another order as a convolution by ones; returns whether one
-    gives the codes that are wanted.
-
-    Args:
-        multipliers: of the steps of a code, to try.
-        wanted: gives the code for each code of the input, in ascending order.
-    """
+def requantized_source(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
+    """QUANTIZE of channels in another order as a convolution by ones, where one gives the codes
+    that are wanted."""
     input, output = op["input"], op.output
-    if not (g.target.cpu_kernels and input.type in _BYTES):
-        return False
-    if input.rank != 4 or output.type is not input.type:
-        return False
+    if input.type not in _BYTES or output.type is not input.type or input.rank != 4:
+        return ()
+    if _coded_alike(input, output) or not output.is_quantized:
+        return ()
     picked = _picked(g, input, input.shape[3])
     if picked is None:
-        return False
-    codes = wanted()
+        return ()
+    source, target = Codes.of(input), Codes.of(output)
+    ratio = source.scale / target.scale
+    wanted = requantized(source, target, ratio)
     steps = every_code(input.type).astype(np.float32) - np.float32(input.zero)
     exact = (
         scale
-        for scale in map(np.float32, multipliers)
-        if np.array_equal(saturate(np.rint(steps * scale) + output.zero, codes.dtype), codes)
+        for scale in (np.float32(ratio / unit) for unit in UNITS)
+        if np.array_equal(saturate(np.rint(steps * scale) + output.zero, wanted.dtype), wanted)
     )
     scale = next(exact, None)
-    if scale is None:
-        return False
+    return [] if scale is None else [Lowering("ones", {}, partial(_by_ones, op, g, picked, scale))]
+
+
+def _by_ones(op: View, g: Graph, picked: PickedChannels, scale: np.float32) -> None:
     dtype, channels = NUMPY_DTYPE[g.weight_type], picked.source.shape[3]
     ones = np.eye(channels, dtype=dtype)[picked.channels].reshape(-1, channels, 1, 1)
     weights = g.op(
@@ -174,9 +172,8 @@ def requantized_source(
     )
     image = g.read_steps(picked.source, layout=Layout.FIRST)
     units = g.op("Conv", image, weights, kernel_shape=[1, 1])
-    made = g.op("QuantizeLinear", units, g.constant(np.float32(1)), g.zero_code(output))
-    g.write(output, made, layout=Layout.FIRST, domain=Domain.STORED)
-    return True
+    made = g.op("QuantizeLinear", units, g.constant(np.float32(1)), g.zero_code(op.output))
+    g.write(op.output, made, layout=Layout.FIRST, domain=Domain.STORED)
 
 
 def _picked(g: Graph, tensor: TensorView, outputs: int) -> PickedChannels | None:

@@ -1,0 +1,149 @@
+"""Makes docs/flex.md: ``python -m tflite_ort.command.flex_page > docs/flex.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tflite_ort.fallback_kernels import custom_kernel
+from tflite_ort.opmap import custom_translator
+from tflite_ort.schema.file import flex_table
+from tflite_ort.schema.flex.rewriting import rewriting_of
+from tflite_ort.schema.values.operators import FLEX
+
+_HEAD = """# TensorFlow's operators (Flex)
+
+A model that was converted with `SELECT_TF_OPS` has TensorFlow's own operators, as custom operators
+called `Flex<name>`. They run here without TensorFlow and without a resolver, and `export_onnx`
+exports those that ONNX can say. `tflite-ort inspect MODEL` and `Interpreter.delegation()` show
+where each runs.
+
+```python
+from tflite_ort import Interpreter, export_onnx
+
+interpreter = Interpreter("model.tflite")
+export_onnx("model.tflite", "model.onnx")
+```
+
+A refusal names the operator, the type or the attribute that is missing. An operator that is not
+here yet can be [registered](custom_operators.md); what you register comes first.
+
+## How they run
+
+- **As TFLite's own operators.** Where one or a few of TFLite's operators compute the same, they
+  take its place when the model is opened. They have all that TFLite's operators have: kernels,
+  translations, patterns. They take more types than in a TFLite file.
+- **With a kernel of their own**, in numpy, and most with a translation to ONNX. ONNX Runtime has
+  many nodes for float, double, int32 and int64 alone. Integers of other sizes are computed in a
+  wider type and wrap; 16-bit floats are computed in 32 bits and rounded once, as in TensorFlow.
+- **Lists** (`TensorList`), in which Keras' RNNs, `map_fn`, `scan` and `TensorArray` keep what each
+  iteration makes, become tensors with one dimension more before anything is translated. So an LSTM
+  with an open batch becomes one LSTM node of ONNX, as one with batch 1 does. All elements of a
+  list have to have one shape. A list of lists, or one that enters or leaves the model, is refused.
+
+The node that a model has for an operator is held against TensorFlow's definition (of TensorFlow
+2.21): inputs, outputs, types and attributes. An attribute that the definition does not have is
+refused, unless its name begins with `_`.
+
+## How close
+
+Each case of `tests/flex` has the answer of TensorFlow 2.18.1, the last one with a Flex delegate:
+integers and texts are equal, float32 within 2e-6 of the largest. `.ci/flex` asks TensorFlow anew.
+Known differences:
+
+- TensorFlow 2.18.1 writes zeros for `Round` of int32 and int64; here integers stay as they are.
+- What a complex number divided by 0 is differs between numpy and TensorFlow.
+
+## How to add an operator
+
+An operator belongs to a family, which the table below tells. `FAMILY` is that name. TensorFlow's
+definitions are in `schema/file/flex_ops.tsv`, which `python -m tests.flex.facts` makes; there are
+no rows to write.
+
+1. If TFLite's operators compute the same, write what takes its place in `schema/flex/FAMILY.py`:
+
+   ```python
+   @rewriting("Transpose")
+   def transpose(site: Site) -> bool:
+       site.emit(Op.TRANSPOSE, site.inputs, site.outputs)
+       return True
+   ```
+
+   `site.node["name"]` is an attribute, `site.input("x")` and `site.all("values")` are inputs,
+   `site.constant(index)` the values of one that stands in the file, `site.through(...)` the result
+   of one operator more. Return False where it is not the same: for types, say, for which TFLite
+   computes something else. `refuse_rest("FAMILY")`, the last line of
+   `fallback_kernels/flex/FAMILY.py`, lets such operators be refused with their types, unless they
+   have a kernel.
+2. Otherwise write a shape rule in `schema/shapes/flex/FAMILY.py` (`@flex_rule("Name")`), a kernel
+   in `fallback_kernels/flex/FAMILY.py` (`@flex_kernel("Name")`) and a translator in
+   `opmap/flex/FAMILY.py` (`@flex_translator("Name")`), in the forms of TFLite's operators.
+   `op["x"]` is an input by TensorFlow's name, `node_of(op)["name"]` an attribute with its default,
+   `node_of(op).inputs(inputs, "values")` the arrays of an input that stands for several. Types and
+   numbers of inputs are checked before. `read_computed` and `write_computed` of
+   `opmap/flex/elementwise.py` read and write every type in the one that ONNX Runtime computes.
+3. Write cases in `tests/flex/cases_FAMILY.py`: a list `CASES` of `Case("Name", [arrays],
+   {attributes})`, with every type, the edges of each, and what TensorFlow refuses
+   (`refused=True`). Record what TensorFlow answers, with a Python that has TensorFlow 2.18.1:
+   `TENSORFLOW_PYTHON=... python -m tests.flex.record FAMILY`. `pytest tests/flex/test_cases.py`
+   runs them in numpy, in ONNX Runtime and as exported files.
+4. `python -m tflite_ort.command.flex_page > docs/flex.md`.
+
+A new family has these files: `opmap/flex/`, `fallback_kernels/flex/` and
+`tests/flex/cases_FAMILY.py` always, `schema/flex/` and `schema/shapes/flex/` where needed.
+"""
+_NOT_NEEDED = "Of TensorFlow 1: references, queues, sessions. No TFLite model has them"
+
+
+def page() -> Iterator[str]:
+    """The lines of the page."""
+    yield _HEAD
+    found = {name: flex_table.family_of(name) for name in flex_table.names()}
+    rows = {name: _row(name) for name in found}
+    runs = sum(row[0] for row in rows.values())
+    exports = sum(row[1] for row in rows.values())
+    needed = sum(map(bool, found.values()))
+    yield "## All operators\n"
+    yield (
+        f"Of the {len(found)} names that TFLite's Flex delegate allows, a model can need {needed}; "
+        f"{runs} run and {exports} export. A type that is not here yet is refused by its name.\n"
+    )
+    for family in sorted({*found.values()} - {""}):
+        names = [name for name in found if found[name] == family]
+        yield f"### {family}\n"
+        yield from _table(names, rows)
+    names = [name for name, family in found.items() if not family]
+    yield "### Not needed\n"
+    yield f"{_NOT_NEEDED}: " + ", ".join(f"`{name}`" for name in names) + "."
+
+
+def _table(names: list[str], rows: dict[str, tuple[bool, bool, str]]) -> Iterator[str]:
+    """The rows of a family: those that run, then the others in a line."""
+    there = [name for name in names if rows[name][0]]
+    if there:
+        yield "| operator | exports | TensorFlow's types |"
+        yield "|---|---|---|"
+        for name in there:
+            _, exports, types = rows[name]
+            yield f"| `{name}` | {'yes' if exports else 'no'} | {types} |"
+        yield ""
+    missing = [f"`{name}`" for name in names if not rows[name][0]]
+    if missing:
+        yield "Not here yet: " + ", ".join(missing) + ".\n"
+
+
+def _row(name: str) -> tuple[bool, bool, str]:
+    """Whether an operator runs, whether it exports, and the types that it takes."""
+    rewritten = rewriting_of(name) is not None
+    runs = rewritten or bool(custom_kernel.versions(FLEX + name))
+    exports = rewritten or bool(custom_translator.versions(FLEX + name))
+    operator = flex_table.flex_operator(name)
+    data = operator.attributes.get("T") if operator is not None else None
+    types = " ".join(each for each in (data.allowed if data else ()) if each in _KNOWN)
+    return runs, exports, types
+
+
+_KNOWN = frozenset(flex_table.TENSOR_TYPES)
+
+
+if __name__ == "__main__":
+    print("\n".join(page()))

@@ -1,0 +1,86 @@
+"""Conditions under which providers compute operators wrongly: what the rows of `traits` ask of an
+operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tflite_ort.schema import OperatorView, TensorType
+
+View = OperatorView[Any]
+
+
+def on(*types: TensorType) -> Callable[[View], bool]:
+    """Whether a tensor that is not constant has one of the types."""
+
+    def found(op: View) -> bool:
+        tensors = (*op.present_inputs(), *op.outputs)
+        return any(tensor.type in types and not tensor.is_constant for tensor in tensors)
+
+    return found
+
+
+def odd_channels(op: View) -> bool:
+    """Multiples of 3 but not of 4 into multiples of 4, with windows of more than one cell."""
+    filters = op.inputs[1]
+    if filters is None or filters.dynamic:
+        return True
+    outputs, *window, channels = filters.shape
+    odd = channels > 3 and channels % 3 == 0 and channels % 4 != 0
+    return odd and outputs % 4 == 0 and tuple(window) != (1, 1)
+
+
+def without(position: int) -> Callable[[View], bool]:
+    """Whether an input is absent."""
+    return lambda op: len(op.inputs) <= position or op.inputs[position] is None
+
+
+def backwards(op: View) -> bool:
+    """Whether a slice has a negative stride, or may have one."""
+    strides = op.inputs[3]
+    return strides is None or strides.data is None or bool((strides.data < 0).any())
+
+
+def computed(position: int) -> Callable[[View], bool]:
+    """Whether an input is made by the model, or given to it."""
+
+    def found(op: View) -> bool:
+        tensor = op.inputs[position]
+        return tensor is not None and not tensor.is_constant
+
+    return found
+
+
+def sums_rows(op: View) -> bool:
+    """Whether the last of three axes is reduced and left out."""
+    data, axes = op.inputs[0], op.inputs[1]
+    if data is None or axes is None or op.options.keep_dims or len(data.shape) != 3:
+        return False
+    return axes.data is None or set(axes.data.ravel() % 3) == {2}
+
+
+def peepholes(op: View) -> bool:
+    """Whether gates of an LSTM see the state of its cells."""
+    names = (name for name in op.names if "cell_to_" in name)
+    return any(op.get(name) is not None for name in names)
+
+
+def unsized(op: View) -> bool:
+    """Whether a tensor has no elements, or may turn out to have none."""
+    tensors = (*op.present_inputs(), *op.outputs)
+    return any(tensor.dynamic or 0 in tensor.shape for tensor in tensors)
+
+
+def symmetric(op: View) -> bool:
+    """Whether a MIRROR_PAD repeats the edge."""
+    return bool(op.options.mode.name == "SYMMETRIC")
+
+
+def sorts_no_rows(op: View) -> bool:
+    """Whether TopK may sort rows of which there are none: those of TOPK_V2, of extremes of 64-bit
+    integers, and of the scores of a detector."""
+    reduces = op.op.name in ("REDUCE_MAX", "REDUCE_MIN")
+    if reduces and op.output.type is not TensorType.INT64:
+        return False
+    return any(tensor.dynamic or 0 in tensor.shape for tensor in op.present_inputs())

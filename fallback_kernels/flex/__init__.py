@@ -1,0 +1,1 @@
+"""Kernels of TensorFlow's operators, one file for each family."""

@@ -1,0 +1,1 @@
+"""Translators of TensorFlow's operators, one file for each family."""

@@ -1,0 +1,228 @@
+"""TensorFlow's arithmetic element by element.
+
+ONNX Runtime's CPU provider has most nodes for float, double, int32 and int64 alone. Other types are
+computed in the next wider one: integers wrap in the cast back, 16-bit floats are rounded in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.registry import custom_translator, flex_translator
+from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
+
+View = OperatorView[Any]
+Emit = Callable[..., ir.Value]
+_T = TensorType
+
+# The type that each type is computed in.
+_COMPUTED: dict[TensorType, np.dtype[Any]] = {
+    _T.FLOAT32: np.dtype(np.float32),
+    _T.FLOAT64: np.dtype(np.float64),
+    _T.INT32: np.dtype(np.int32),
+    _T.INT64: np.dtype(np.int64),
+    _T.FLOAT16: np.dtype(np.float32),
+    _T.BFLOAT16: np.dtype(np.float32),
+    _T.INT8: np.dtype(np.int32),
+    _T.UINT8: np.dtype(np.int32),
+    _T.INT16: np.dtype(np.int32),
+    _T.UINT16: np.dtype(np.int32),
+    _T.UINT32: np.dtype(np.int64),
+    _T.UINT64: np.dtype(np.int64),
+    _T.BOOL: np.dtype(np.int32),
+}
+FLOAT = frozenset({_T.FLOAT32, _T.FLOAT16, _T.BFLOAT16})
+FLOATS = FLOAT | {_T.FLOAT64}
+_NARROW = frozenset({_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32})
+_SIGNED = frozenset({_T.INT8, _T.INT16, _T.INT32, _T.INT64})
+INTEGERS = _NARROW | {_T.INT64, _T.UINT64}
+
+
+def read_computed(
+    g: Graph, tensor: TensorView, types: frozenset[TensorType], layout: Layout
+) -> ir.Value:
+    """`tensor` in the type that it is computed in.
+
+    Raises:
+        Untranslatable: its type is not among `types`.
+    """
+    if tensor.type not in types:
+        raise Untranslatable(f"ONNX Runtime does not compute this of {tensor.type.name}")
+    value, wide = g.read(tensor, layout=layout, domain=Domain.FILE), _COMPUTED[tensor.type]
+    return value if tensor.dtype == wide else g.cast(value, wide)
+
+
+def write_computed(g: Graph, tensor: TensorView, value: ir.Value, layout: Layout) -> None:
+    """`value`, in the type that `tensor` is computed in, as `tensor`."""
+    if tensor.dtype != _COMPUTED[tensor.type]:
+        value = g.cast(value, tensor.dtype)
+    g.write(tensor, value, layout=layout, domain=Domain.FILE)
+
+
+def _node(op_type: str) -> Emit:
+    def emit(g: Graph, *values: ir.Value) -> ir.Value:
+        return g.op(op_type, *values)
+
+    return emit
+
+
+def _squared(g: Graph, x: ir.Value) -> ir.Value:
+    return g.op("Mul", x, x)
+
+
+def _zero_where(g: Graph, zero: ir.Value, other: ir.Value, like: TensorView) -> ir.Value:
+    """`other`, but 0 where `zero` is 0."""
+    none = g.constant(0, _COMPUTED[like.type])
+    return g.op("Where", g.op("Equal", zero, none), none, other)
+
+
+_UNARY: dict[str, tuple[Emit, frozenset[TensorType]]] = {
+    "Abs": (_node("Abs"), FLOATS | INTEGERS - {_T.UINT64}),
+    "Atan": (_node("Atan"), FLOAT),
+    "Ceil": (_node("Ceil"), FLOATS),
+    "Cos": (_node("Cos"), FLOATS),
+    "Cosh": (_node("Cosh"), FLOAT),
+    "Erf": (_node("Erf"), FLOAT),
+    "Exp": (_node("Exp"), FLOATS),
+    "Floor": (_node("Floor"), FLOATS),
+    "Inv": (_node("Reciprocal"), FLOATS),
+    "Log": (_node("Log"), FLOATS),
+    "Neg": (_node("Neg"), FLOATS | INTEGERS),
+    "Reciprocal": (_node("Reciprocal"), FLOATS),
+    "Round": (_node("Round"), FLOATS),
+    "Rsqrt": (lambda g, x: g.op("Reciprocal", g.op("Sqrt", x)), FLOATS),
+    "Sign": (
+        lambda g, x: g.op("Where", g.op("Equal", x, x), g.op("Sign", x), x),
+        FLOATS | _SIGNED,
+    ),
+    "Sin": (_node("Sin"), FLOATS),
+    "Sinh": (_node("Sinh"), FLOAT),
+    "Sqrt": (_node("Sqrt"), FLOATS),
+    "Square": (_squared, FLOATS | INTEGERS),
+    "Tan": (_node("Tan"), FLOAT),
+    "Tanh": (_node("Tanh"), FLOATS),
+}
+
+
+@flex_translator(*_UNARY)
+def unary(op: View, g: Graph) -> None:
+    """A node of `_UNARY`."""
+    emit, types = _UNARY[op.name.removeprefix("Flex")]
+    (x,) = op.present_inputs()
+    layout = g.layout(x)
+    write_computed(g, op.output, emit(g, read_computed(g, x, types, layout)), layout)
+
+
+def _floor_divided(g: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
+    return g.op("Floor", g.op("Div", x, y))
+
+
+def _squared_difference(g: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
+    return _squared(g, g.op("Sub", x, y))
+
+
+_SUMS = FLOATS | INTEGERS
+_BINARY: dict[str, tuple[Emit, frozenset[TensorType]]] = {
+    "Add": (_node("Add"), _SUMS),
+    "AddV2": (_node("Add"), _SUMS),
+    "Div": (_node("Div"), FLOATS),
+    "FloorDiv": (_floor_divided, FLOATS),
+    "Maximum": (_node("Max"), FLOATS | _NARROW | {_T.INT64}),
+    "Minimum": (_node("Min"), FLOATS | _NARROW | {_T.INT64}),
+    "Mul": (_node("Mul"), _SUMS),
+    "Pow": (_node("Pow"), FLOATS),
+    "RealDiv": (_node("Div"), FLOATS),
+    "SquaredDifference": (_squared_difference, _SUMS),
+    "Sub": (_node("Sub"), _SUMS),
+}
+# 0 where the first or the second operand is 0.
+_GUARDED: dict[str, tuple[Emit, int]] = {
+    "DivNoNan": (_node("Div"), 1),
+    "MulNoNan": (_node("Mul"), 1),
+    "Xdivy": (_node("Div"), 0),
+    "Xlogy": (lambda g, x, y: g.op("Mul", x, g.op("Log", y)), 0),
+}
+
+
+def operands(op: View, g: Graph, types: frozenset[TensorType]) -> tuple[list[ir.Value], Layout]:
+    """All inputs in the types that they are computed in, and the layout that they have."""
+    inputs: Sequence[TensorView] = op.present_inputs()
+    same = all(tensor.rank == op.output.rank for tensor in inputs)
+    layout = g.layout(*inputs) if same else Layout.LAST
+    return [read_computed(g, tensor, types, layout) for tensor in inputs], layout
+
+
+@flex_translator(*_BINARY)
+def binary(op: View, g: Graph) -> None:
+    """A node of `_BINARY`."""
+    emit, types = _BINARY[op.name.removeprefix("Flex")]
+    values, layout = operands(op, g, types)
+    write_computed(g, op.output, emit(g, *values), layout)
+
+
+@flex_translator("DivNoNan", "MulNoNan", "Xdivy", "Xlogy")
+def guarded(op: View, g: Graph) -> None:
+    """A node of `_GUARDED`."""
+    emit, place = _GUARDED[op.name.removeprefix("Flex")]
+    values, layout = operands(op, g, FLOATS)
+    result = _zero_where(g, values[place], emit(g, *values), op.output)
+    write_computed(g, op.output, result, layout)
+
+
+@flex_translator("AddN")
+def add_n(op: View, g: Graph) -> None:
+    """A chain of Add."""
+    values, layout = operands(op, g, _SUMS)
+    total = values[0]
+    for value in values[1:]:
+        total = g.op("Add", total, value)
+    write_computed(g, op.output, total if values[1:] else g.op("Identity", total), layout)
+
+
+@flex_translator("ClipByValue")
+def clip_by_value(op: View, g: Graph) -> None:
+    """Min(Max(x, low), high)."""
+    (x, low, high), layout = operands(op, g, FLOATS | _NARROW | {_T.INT64})
+    write_computed(g, op.output, g.op("Min", g.op("Max", x, low), high), layout)
+
+
+@flex_translator("SelectV2")
+def select_v2(op: View, g: Graph) -> None:
+    """Where."""
+    condition = g.read(op.present_inputs()[0], domain=Domain.FILE)
+    _write_chosen(op, g, condition)
+
+
+def _write_chosen(op: View, g: Graph, condition: ir.Value) -> None:
+    types = frozenset(_COMPUTED)
+    x, y = (read_computed(g, t, types, Layout.LAST) for t in op.present_inputs()[1:])
+    write_computed(g, op.output, g.op("Where", condition, x, y), Layout.LAST)
+
+
+@flex_translator("Select")
+def select(op: View, g: Graph) -> None:
+    """Where; a vector chooses rows."""
+    test, first, _ = op.present_inputs()
+    condition = g.read(test, domain=Domain.FILE)
+    if test.rank == 1 and first.rank > 1:
+        condition = g.op("Unsqueeze", condition, g.ints(list(range(1, first.rank))))
+    _write_chosen(op, g, condition)
+
+
+_LEFT = {"Atan": "Atan", "ATAN": "Atan", "Sinh": "Sinh"}
+
+
+def left_custom(op: View, g: Graph) -> None:
+    """The ONNX operator of `_LEFT`, element by element; float32."""
+    if op["x"].type is not TensorType.FLOAT32:
+        raise Untranslatable(f"{op['x'].type.name} input, only FLOAT32 is defined")
+    layout = g.layout(op["x"])
+    g.write(op.output, g.op(_LEFT[op.name], g.read(op["x"], layout=layout)), layout=layout)
+
+
+for _name in _LEFT:
+    custom_translator(_name, versions=(1, 1))(left_custom)

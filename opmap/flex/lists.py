@@ -1,0 +1,80 @@
+"""Lists that are tensors: [length, *element]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.opmap.registry import flex_translator
+from tflite_ort.schema import OperatorView, TensorType, Untranslatable
+from tflite_ort.schema.values.flex import node_of
+from tflite_ort.schema.values.sizes import is_known, may_differ
+
+View = OperatorView[Any]
+
+
+@flex_translator("TensorListReserve", "EmptyTensorList")
+def created(op: View, g: Graph) -> None:
+    """Expand of 0."""
+    if op.output.type is TensorType.STRING:
+        raise Untranslatable("a list of texts")
+    length, *element = op.output.shape
+    if is_known(length):
+        sizes = g.shape((length, *element))
+    else:
+        number = g.reshape(g.read(op["num_elements"]), (1,))
+        parts = [g.cast(number, np.dtype(np.int64)), *(g.size(size) for size in element)]
+        sizes = g.op("Concat", *parts, axis=0) if element else parts[0]
+    zero = g.constant(0, op.output.dtype)
+    g.write(op.output, g.op("Expand", zero, sizes), domain=Domain.FILE)
+
+
+@flex_translator("TensorListSetItem")
+def with_item(op: View, g: Graph) -> None:
+    """ScatterND of one row."""
+    whole, item = op["input_handle"], op["item"]
+    if may_differ(whole.shape[1:], item.shape):
+        raise Untranslatable("a list whose elements are not known")
+    place = g.cast(g.reshape(g.read(op["index"]), (1, 1)), np.dtype(np.int64))
+    row = g.op("Unsqueeze", g.read(item, domain=Domain.FILE), g.ints([0]))
+    elements = g.read(whole, domain=Domain.FILE)
+    if node_of(op)["resize_if_index_out_of_bounds"]:
+        elements = _reaching(g, elements, g.reshape(place, (1,)), row, op)
+    g.write(op.output, g.op("ScatterND", elements, place, row), domain=Domain.FILE)
+
+
+def _reaching(g: Graph, whole: ir.Value, place: ir.Value, row: ir.Value, op: View) -> ir.Value:
+    """A list with as many zeros after it as it takes to have an element at `place`."""
+    missing = g.op("Sub", g.op("Add", place, g.ints([1])), g.op("Shape", whole, end=1))
+    count = g.op("Max", missing, g.ints([0]))
+    shape = g.op("Concat", count, g.op("Shape", row, start=1), axis=0)
+    zeros = g.op("Expand", g.constant(0, op.output.dtype), shape)
+    return g.op("Concat", whole, zeros, axis=0)
+
+
+@flex_translator("TensorListPushBack")
+def pushed(op: View, g: Graph) -> None:
+    """Concat."""
+    whole, item = op["input_handle"], op["tensor"]
+    if may_differ(whole.shape[1:], item.shape):
+        raise Untranslatable("a list whose elements are not known")
+    row = g.op("Unsqueeze", g.read(item, domain=Domain.FILE), g.ints([0]))
+    result = g.op("Concat", g.read(whole, domain=Domain.FILE), row, axis=0)
+    g.write(op.output, result, domain=Domain.FILE)
+
+
+@flex_translator("TensorListStack")
+def stacked(op: View, g: Graph) -> None:
+    """The list itself."""
+    whole = op["input_handle"]
+    if may_differ(whole.shape[1:], op.output.shape[1:]):
+        raise Untranslatable("a list whose elements are not known")
+    g.take(op.output, g.forms_as(whole, op.output))
+
+
+@flex_translator("TensorListFromTensor")
+def from_tensor(op: View, g: Graph) -> None:
+    """The tensor itself."""
+    g.take(op.output, g.forms_as(op["tensor"], op.output))

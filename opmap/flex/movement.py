@@ -1,0 +1,1 @@
+"""TensorFlow's operators that move elements: TFLite's own take their place."""

@@ -1,0 +1,1 @@
+"""TensorFlow's operators on ragged tensors: none has a translation."""

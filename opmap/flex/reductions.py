@@ -1,0 +1,1 @@
+"""TensorFlow's operators that reduce and scan: TFLite's own take their place."""

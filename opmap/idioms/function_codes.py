@@ -1,0 +1,77 @@
+"""Functions of 8-bit codes by floats, in a unit in which no result is next to a half.
+
+TFLite has a table of all codes, whose halves go away from zero. ONNX Runtime rounds them to even,
+and its floats have other last bits. A slightly larger or smaller unit of the input moves what is
+next to a half to the side on which TFLite has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.idioms.by_code import by_code, every_code
+from tflite_ort.opmap.idioms.rescaled_codes import Codes
+from tflite_ort.optional import late
+from tflite_ort.schema import OperatorView
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import quantized_range
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.arithmetic import function_table
+else:
+    function_table = late("tflite_ort.schema.arithmetic.function_table")
+
+Function = Callable[[Any], Any]
+
+_UNITS = (1.0, *(1 + sign * 2.0**-bits for bits in (18, 16, 14) for sign in (1, -1)))
+# How far off floats are, of their size and that of the input, in codes of the result.
+_ERROR = 2.0**-20
+
+
+def write_function(
+    op: OperatorView[Any], g: Graph, function: Function, emit: Callable[[ir.Value], ir.Value]
+) -> None:
+    """Write `function` of 8-bit codes; a Gather from TFLite's table where no unit is found.
+
+    Args:
+        emit: adds the node of reals.
+    """
+    input, layout = op["input"], g.layout(op["input"], rows=True)
+    source, target = Codes.of(input), Codes.of(op.output)
+    unit = _clear_unit(source, target, function)
+    if unit is None:
+        by_code(op, g, _table(source, target, function))
+        return
+    if unit == 1.0:
+        x = g.read(input, layout=layout)
+    else:
+        x = g.read_steps(input, source.scale * unit, layout=layout)
+    g.write(op.output, emit(x), layout=layout)
+
+
+def _table(source: Codes, target: Codes, function: Function) -> Any:
+    given, made = ((np.float32(each.scale), each.zero_point) for each in (source, target))
+    codes, dtype = every_code(source.type), NUMPY_DTYPE[target.type]
+    return function_table.byte_table(codes, function, given, made, dtype)
+
+
+@lru_cache(maxsize=256)
+def _clear_unit(source: Codes, target: Codes, function: Function) -> float | None:
+    """By what the unit of the input is multiplied, so that floats give TFLite's table."""
+    wanted = _table(source, target, function).astype(np.float64) - target.zero_point
+    low, high = (end - target.zero_point for end in quantized_range(target.type))
+    for unit in _UNITS:
+        x = source.steps() * np.float32(source.scale * unit)
+        with np.errstate(over="ignore", invalid="ignore"):
+            units = function(x).astype(np.float64) / target.scale
+            slack = 0.5 - _ERROR * (np.abs(units) + np.abs(x) / target.scale + 1)
+            above = (units >= wanted - slack) | (wanted == low)
+            below = (units <= wanted + slack) | (wanted == high)
+        if np.all(above & below):
+            return unit
+    return None

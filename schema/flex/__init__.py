@@ -1,0 +1,1 @@
+"""TensorFlow's operators put into TFLite's own, one file for each family that has any."""

@@ -1,0 +1,220 @@
+"""TensorFlow's operators that move elements, as TFLite's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tflite_ort.schema.file.element_types import TensorType
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.enums import MirrorPadMode
+from tflite_ort.schema.file.options import (
+    ConcatenationOptions,
+    GatherOptions,
+    MirrorPadOptions,
+    OneHotOptions,
+    PackOptions,
+    ReverseSequenceOptions,
+    ShapeOptions,
+    SplitOptions,
+    SplitVOptions,
+    SqueezeOptions,
+    StridedSliceOptions,
+    UnpackOptions,
+)
+from tflite_ort.schema.flex.rewriting import Site, rewriting
+
+_MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+_MODES = {"REFLECT": MirrorPadMode.REFLECT, "SYMMETRIC": MirrorPadMode.SYMMETRIC}
+
+# TFLite's operators that have the same inputs and no options.
+_SAME = {
+    "BroadcastArgs": Op.BROADCAST_ARGS,
+    "ExpandDims": Op.EXPAND_DIMS,
+    "Fill": Op.FILL,
+    "GatherNd": Op.GATHER_ND,
+    "Pad": Op.PAD,
+    "PadV2": Op.PADV2,
+    "Range": Op.RANGE,
+    "Reshape": Op.RESHAPE,
+    "ScatterNd": Op.SCATTER_ND,
+    "Slice": Op.SLICE,
+    "Tile": Op.TILE,
+    "Transpose": Op.TRANSPOSE,
+    "ZerosLike": Op.ZEROS_LIKE,
+}
+
+
+@rewriting(*_SAME)
+def same(site: Site) -> bool:
+    """The operator of `_SAME`."""
+    site.emit(_SAME[site.node.operator.name], site.inputs, site.outputs)
+    return True
+
+
+@rewriting("BroadcastTo")
+def broadcast_to(site: Site) -> bool:
+    """BROADCAST_TO, whose first version is 2."""
+    site.emit(Op.BROADCAST_TO, site.inputs, site.outputs, version=2)
+    return True
+
+
+@rewriting("ReverseV2")
+def reverse(site: Site) -> bool:
+    """REVERSE_V2 along one axis after the other: TFLite's takes neighbouring axes alone."""
+    axes = site.constant(site.input("axis"))
+    if axes is None or not axes.size:
+        return False
+    whole, type = site.inputs[0], site.type(site.inputs[0])
+    for number in axes.tolist()[:-1]:
+        whole = site.through(Op.REVERSE_V2, [whole, site.add_constant([number])], type)
+    site.emit(Op.REVERSE_V2, [whole, site.add_constant(axes[-1:])], site.outputs)
+    return True
+
+
+@rewriting("Rank")
+def rank(site: Site) -> bool:
+    """RANK."""
+    site.emit(Op.RANK, site.inputs, site.outputs)
+    return True
+
+
+@rewriting("Shape")
+def shape(site: Site) -> bool:
+    """SHAPE."""
+    options = ShapeOptions(out_type=site.node.type("out_type"))
+    site.emit(Op.SHAPE, site.inputs, site.outputs, options)
+    return True
+
+
+@rewriting("ConcatV2", "Concat")
+def concatenation(site: Site) -> bool:
+    """CONCATENATION along an axis that the file has."""
+    last = site.node.operator.name == "ConcatV2"
+    axis = site.constant(site.input("axis" if last else "concat_dim"))
+    if axis is None:
+        return False
+    options = ConcatenationOptions(axis=int(axis.item()))
+    site.emit(Op.CONCATENATION, site.all("values"), site.outputs, options)
+    return True
+
+
+@rewriting("Pack")
+def pack(site: Site) -> bool:
+    """PACK."""
+    options = PackOptions(values_count=len(site.inputs), axis=site.node["axis"])
+    site.emit(Op.PACK, site.inputs, site.outputs, options)
+    return True
+
+
+@rewriting("Unpack")
+def unpack(site: Site) -> bool:
+    """UNPACK."""
+    options = UnpackOptions(num=site.node["num"], axis=site.node["axis"])
+    site.emit(Op.UNPACK, site.inputs, site.outputs, options)
+    return True
+
+
+@rewriting("Split")
+def split(site: Site) -> bool:
+    """SPLIT."""
+    options = SplitOptions(num_splits=site.node["num_split"])
+    site.emit(Op.SPLIT, site.inputs, site.outputs, options)
+    return True
+
+
+@rewriting("SplitV")
+def split_v(site: Site) -> bool:
+    """SPLIT_V."""
+    options = SplitVOptions(num_splits=site.node["num_split"])
+    site.emit(Op.SPLIT_V, site.inputs, site.outputs, options)
+    return True
+
+
+@rewriting("Squeeze")
+def squeeze(site: Site) -> bool:
+    """SQUEEZE."""
+    options = SqueezeOptions(squeeze_dims=site.node["squeeze_dims"])
+    site.emit(Op.SQUEEZE, site.inputs, site.outputs, options)
+    return True
+
+
+@rewriting("StridedSlice")
+def strided_slice(site: Site) -> bool:
+    """STRIDED_SLICE."""
+    masks: dict[str, Any] = {mask: site.node[mask] for mask in _MASKS}
+    site.emit(Op.STRIDED_SLICE, site.inputs, site.outputs, StridedSliceOptions(**masks))
+    return True
+
+
+@rewriting("Gather")
+def gather(site: Site) -> bool:
+    """GATHER along the first axis."""
+    site.emit(Op.GATHER, site.inputs, site.outputs, GatherOptions())
+    return True
+
+
+@rewriting("GatherV2")
+def gather_v2(site: Site) -> bool:
+    """GATHER along an axis that the file has."""
+    axis = site.constant(site.input("axis"))
+    if axis is None:
+        return False
+    options = GatherOptions(axis=int(axis.item()), batch_dims=site.node["batch_dims"])
+    site.emit(Op.GATHER, site.inputs[:2], site.outputs, options)
+    return True
+
+
+@rewriting("MirrorPad")
+def mirror_pad(site: Site) -> bool:
+    """MIRROR_PAD."""
+    options = MirrorPadOptions(mode=_MODES[site.node["mode"]])
+    site.emit(Op.MIRROR_PAD, site.inputs, site.outputs, options)
+    return True
+
+
+@rewriting("OneHot")
+def one_hot(site: Site) -> bool:
+    """ONE_HOT of 32- and 64-bit positions."""
+    if not site.is_of(TensorType.INT32, TensorType.INT64):
+        return False
+    options = OneHotOptions(axis=site.node["axis"])
+    site.emit(Op.ONE_HOT, site.inputs, site.outputs, options)
+    return True
+
+
+@rewriting("ReverseSequence")
+def reverse_sequence(site: Site) -> bool:
+    """REVERSE_SEQUENCE."""
+    options = ReverseSequenceOptions(seq_dim=site.node["seq_dim"], batch_dim=site.node["batch_dim"])
+    site.emit(Op.REVERSE_SEQUENCE, site.inputs, site.outputs, options)
+    return True
+
+
+@rewriting("BatchToSpaceND", "SpaceToBatchND")
+def blocks(site: Site) -> bool:
+    """SPACE_TO_BATCH_ND or BATCH_TO_SPACE_ND of images."""
+    name = site.node.operator.name
+    builtin = Op.BATCH_TO_SPACE_ND if name == "BatchToSpaceND" else Op.SPACE_TO_BATCH_ND
+    if len(site.tensors[site.inputs[0]].shape) not in (3, 4):
+        return False
+    site.emit(builtin, site.inputs, site.outputs)
+    return True
+
+
+@rewriting("Identity", "DebugGradientIdentity")
+def identity(site: Site) -> bool:
+    """RESHAPE to its own shape."""
+    shape = site.through(
+        Op.SHAPE, site.inputs, TensorType.INT32, ShapeOptions(out_type=TensorType.INT32)
+    )
+    site.emit(Op.RESHAPE, [site.inputs[0], shape], site.outputs)
+    return True
+
+
+@rewriting("Size")
+def size(site: Site) -> bool:
+    """REDUCE_PROD of SHAPE."""
+    type = site.node.type("out_type")
+    shape = site.through(Op.SHAPE, site.inputs, type, ShapeOptions(out_type=type))
+    site.emit(Op.REDUCE_PROD, [shape, site.add_constant([0])], site.outputs)
+    return True

@@ -1,0 +1,1 @@
+"""Shape rules of TensorFlow's operators, one file for each family."""

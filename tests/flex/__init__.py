@@ -1,0 +1,1 @@
+"""TensorFlow's operators in TFLite models, against recorded answers of TensorFlow."""

@@ -1,0 +1,113 @@
+"""Makes the table of TensorFlow's operators, `schema/file/flex_ops.tsv`, of a file of facts::
+
+    python -m tests.flex.facts ../shared/reference/flex_ops.json > schema/file/flex_ops.tsv
+
+A line of the table is an operator: its name, its family, what it is, and its inputs, outputs and
+attributes as JSON. `tflite_ort.schema.file.flex_table` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+# The family of an operator by its kind; "" of those that no TFLite model can need.
+KINDS = {
+    "array movement": "movement",
+    "audio": "audio",
+    "comparison/logic/bits": "comparison",
+    "control flow": "control_flow",
+    "datasets/optional": "datasets",
+    "elementwise math": "elementwise",
+    "FFT/complex": "fourier",
+    "gradients": "gradients",
+    "hash tables": "tables",
+    "images": "images",
+    "linear algebra": "linear_algebra",
+    "neural network": "layers",
+    "optimisers": "optimizers",
+    "parsing/serialising/files": "parsing",
+    "quantisation": "quantization",
+    "queue/stack/session/send-recv/internal/TF1 control & ref": "",
+    "ragged": "ragged",
+    "random": "random",
+    "reductions/scans/segments": "reductions",
+    "sparse": "sparse",
+    "strings": "strings",
+    "summary/print/assert/debug": "checks",
+    "TensorArray (TF1)": "tensor_arrays",
+    "TensorList / TensorMap": "lists",
+    "tf.text/sentencepiece (not in wheel)": "tokenizers",
+    "variables/resources": "variables",
+}
+# Operators that belong to another family than those of their kind, by what their names begin with.
+OTHERS = {
+    "CombinedNonMaxSuppression": "suppression",
+    "NonMaxSuppression": "suppression",
+    "CTC": "decoding",
+    "TensorMap": "maps",
+    "AvgPool": "pooling",
+    "MaxPool": "pooling",
+    "ExtractImagePatches": "pooling",
+    "Dilation2D": "pooling",
+    "Conv": "convolution",
+    "DepthwiseConv2d": "convolution",
+    "FusedPad": "convolution",
+    "FusedResize": "convolution",
+    "Placeholder": "movement",
+    "Decode": "pictures",
+    "EncodeJpeg": "pictures",
+    "EncodePng": "pictures",
+}
+# Kinds that `OTHERS` does not change.
+WHOLE = {"gradients", "parsing/serialising/files", "audio", "strings"}
+
+
+def family_of(name: str, facts: Mapping[str, Any]) -> str:
+    """The file of a family; empty for an operator that no TFLite model can need."""
+    if facts["class"].startswith("6"):
+        return ""
+    if facts["kind"] not in WHOLE:
+        for start, family in OTHERS.items():
+            if name.startswith(start):
+                return family
+    return KINDS[facts["kind"]]
+
+
+def argument(facts: Mapping[str, Any]) -> str:
+    """Such as ``x:T``, ``indices:=int64``, ``values:T*N`` or ``values:*Ts``."""
+    kind = facts.get("type_attr") or f"={facts['type']}" if "type_list_attr" not in facts else ""
+    if "type_list_attr" in facts:
+        kind = f"*{facts['type_list_attr']}"
+    count = f"*{facts['number_attr']}" if "number_attr" in facts else ""
+    return f"{facts['name']}:{kind}{count}"
+
+
+def line(name: str, facts: Mapping[str, Any]) -> str:
+    """One operator."""
+    family = family_of(name, facts)
+    marks = "stateful" if facts.get("stateful") else ""
+    if not family or "inputs" not in facts:
+        return "\t".join((name, family, marks, ""))
+    attributes = {
+        each["name"]: {
+            key: each[key] for key in ("type", "default", "minimum", "allowed") if key in each
+        }
+        for each in facts["attributes"]
+    }
+    for each in attributes.values():
+        if isinstance(each.get("allowed"), list):
+            each["allowed"] = " ".join(each["allowed"])
+    arguments = [" ".join(map(argument, facts[place])) for place in ("inputs", "outputs")]
+    return "\t".join(
+        (name, family, marks, json.dumps([*arguments, attributes], separators=(",", ":")))
+    )
+
+
+if __name__ == "__main__":
+    source = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    for name, facts in sorted(source["operators"].items()):
+        print(line(name, facts))

@@ -1,0 +1,120 @@
+"""Makes the models of `models/` and TensorFlow's answers, in a Python that has TensorFlow 2.18.1::
+
+    python tests/flex/make_models.py tests/flex/models [NAME...]
+
+Each is a network of Keras, or a function, with lists. It is converted with `SELECT_TF_OPS` and an
+open batch, so that the lists stay. The answers are those for batches of 1 and 3, and a time of 7.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import numpy as np
+import tensorflow as tf
+
+K, L = tf.keras, tf.keras.layers
+
+
+def network(shape, *layers):
+    return K.Sequential([K.Input(shape), *layers])
+
+
+def with_states():
+    x = K.Input((5, 3))
+    return K.Model(x, L.LSTM(4, return_state=True)(x))
+
+
+def growing(x):
+    array = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
+    for i in tf.range(tf.shape(x)[0]):
+        array = array.write(i, x[i] * tf.cast(i, tf.float32))
+    return array.stack()
+
+
+NETWORKS = {
+    "lstm": lambda: network((5, 3), L.LSTM(4)),
+    "lstm_sequence": lambda: network((5, 3), L.LSTM(4, return_sequences=True)),
+    "lstm_states": with_states,
+    "lstm_backwards": lambda: network((5, 3), L.LSTM(3, go_backwards=True, return_sequences=True)),
+    "lstm_hard": lambda: network(
+        (5, 3), L.LSTM(4, activation="relu", recurrent_activation="hard_sigmoid")
+    ),
+    "lstm_open_time": lambda: network((None, 3), L.LSTM(4, return_sequences=True), L.Dense(2)),
+    "lstm_last_open_time": lambda: network((None, 3), L.LSTM(4), L.Dense(2)),
+    "lstm_masked": lambda: network((5, 3), L.Masking(0.0), L.LSTM(3, return_sequences=True)),
+    "gru": lambda: network((5, 3), L.GRU(4)),
+    "gru_reset_before": lambda: network((5, 3), L.GRU(4, reset_after=False)),
+    "gru_open_time": lambda: network((None, 3), L.GRU(4, return_sequences=True)),
+    "rnn": lambda: network((5, 3), L.SimpleRNN(4, return_sequences=True)),
+    "rnn_open_time": lambda: network((None, 3), L.SimpleRNN(4)),
+    "bidirectional": lambda: network((5, 3), L.Bidirectional(L.LSTM(4, return_sequences=True))),
+    "bidirectional_open_time": lambda: network(
+        (None, 3), L.Bidirectional(L.GRU(4, return_sequences=True))
+    ),
+    "stacked": lambda: network((5, 3), L.LSTM(4, return_sequences=True), L.LSTM(3), L.Dense(2)),
+    "stacked_open_time": lambda: network(
+        (None, 3), L.GRU(4, return_sequences=True), L.GRU(3, return_sequences=True), L.Dense(2)
+    ),
+    "convlstm": lambda: network(
+        (4, 6, 6, 1), L.ConvLSTM2D(2, 3, padding="same", return_sequences=True)
+    ),
+    "time_distributed": lambda: network((5, 4), L.TimeDistributed(L.Dense(3)), L.LSTM(2)),
+}
+FUNCTIONS = {
+    "map_fn": ((None, 4), lambda x: tf.map_fn(lambda row: tf.reduce_sum(row) * row + 1.0, x)),
+    "scan": (
+        (None, 4),
+        lambda x: tf.scan(lambda a, row: tf.tanh(a * 0.5 + row), x, initializer=tf.zeros(4)),
+    ),
+    "growing": ((None, 4), growing),
+}
+
+
+def converted(name):
+    """The bytes of a model."""
+    if name in NETWORKS:
+        converter = tf.lite.TFLiteConverter.from_keras_model(NETWORKS[name]())
+    else:
+        shape, function = FUNCTIONS[name]
+        given = tf.TensorSpec(shape, tf.float32)
+        whole = tf.function(function).get_concrete_function(given)
+        converter = tf.lite.TFLiteConverter.from_concrete_functions([whole])
+    converter.target_spec.supported_ops = [
+        tf.lite.OpsSet.TFLITE_BUILTINS,
+        tf.lite.OpsSet.SELECT_TF_OPS,
+    ]
+    converter._experimental_lower_tensor_list_ops = False
+    return converter.convert()
+
+
+def answers(content):
+    """By name: the inputs and the outputs for each batch."""
+    found = {}
+    for batch in (1, 3):
+        interpreter = tf.lite.Interpreter(model_content=content)
+        (given,) = interpreter.get_input_details()
+        sizes = [7 if size < 0 else int(size) for size in given["shape_signature"]]
+        x = np.random.default_rng(batch).normal(size=[batch, *sizes[1:]]).astype(np.float32)
+        interpreter.resize_tensor_input(given["index"], x.shape)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(given["index"], x)
+        interpreter.invoke()
+        found[f"{batch}.input"] = x
+        for number, each in enumerate(interpreter.get_output_details()):
+            found[f"{batch}.{number}"] = interpreter.get_tensor(each["index"])
+    return found
+
+
+if __name__ == "__main__":
+    folder, *names = sys.argv[1:]
+    for name in names or [*NETWORKS, *FUNCTIONS]:
+        tf.random.set_seed(1)
+        K.utils.set_random_seed(1)
+        content = converted(name)
+        Path(folder, f"{name}.tflite").write_bytes(content)
+        np.savez_compressed(Path(folder, f"{name}.npz"), **answers(content))

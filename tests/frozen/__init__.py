@@ -1,0 +1,1 @@
+"""Programs with the library in an archive: `.ci/frozen` and the tests."""

@@ -1,0 +1,1 @@
+"""Inputs of other sizes than the file's: exported files, the interpreter and LiteRT agree."""

@@ -1,0 +1,91 @@
+"""Faults in the middle of a network that its outputs need not show, and what is no fault.
+
+A sample of `python -m benchmarks.middle_faults`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.models import model_path
+from tests.one_op import Node, T, one_op_model
+from tests.subgraph_models import Sub, model_of
+from tests.verification.fault_kinds import KINDS, TRANSLATOR_KINDS, Place, faulty_resolver
+from tests.verification.faults import operators
+from tflite_ort import export_onnx
+from tflite_ort.schema import Op, SubOptions, TensorType, read_model
+from tflite_ort.verification import Random, Report, Settings, Verdict, verify
+
+NETWORK = "mlperf-tiny__kws_ref_model.tflite"
+PLACE = "DEPTHWISE_CONV_2D_5"
+ONE = Random(samples=1)
+
+
+def reported(kind: str, **options: str) -> Report:
+    path = model_path(NETWORK)
+    model = export_onnx(path)
+    place = Place(model, PLACE, operators(model)[PLACE], np.random.default_rng(0))
+    assert KINDS[kind](place)
+    return verify(path, onnx_file=place.model, inputs=ONE, **options)
+
+
+# No two axes of this network have the same size.
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"swapped"}))
+def test_a_fault_in_the_middle_is_named(kind: str) -> None:
+    report = reported(kind)
+    assert report.exit_code == 4
+    assert report.runtimes[0].named is not None and report.runtimes[0].named.label == PLACE
+
+
+@pytest.mark.parametrize("kind", TRANSLATOR_KINDS)
+def test_a_translator_that_is_wrong_is_named(kind: str) -> None:
+    model = read_model(model_path(NETWORK))
+    graph = model.subgraphs[0]
+    made = graph.tensors[graph.operators[5].outputs[0]].name
+    code = model.operator_codes[graph.operators[5].opcode_index]
+    wrong = faulty_resolver(Op(code.builtin_code), code.version, made, kind)
+    settings = Settings(resolver=wrong)
+    report = verify(model, runtimes=["interpreter"], inputs=ONE, settings=settings)
+    assert report.exit_code == 4
+    assert report.runtimes[0].named is not None and report.runtimes[0].named.label == PLACE
+
+
+@pytest.mark.parametrize("kind", ["channel_weights", "saturated", "one_quantum", "constant"])
+def test_a_fault_is_named_without_litert(kind: str) -> None:
+    report = reported(kind, reference="kernels")
+    assert report.exit_code == 4
+    assert report.runtimes[0].named is not None and report.runtimes[0].named.label == PLACE
+
+
+def test_halves_that_litert_alone_can_judge_are_inconclusive() -> None:
+    """As of MoveNet's SUB: LiteRT rounds halves upwards, its reference kernel away from zero."""
+    codes = T((1, 256), TensorType.INT8, 1.0)
+    tensors = {"x": codes, "y": codes, "z": T((1, 256), TensorType.INT8, 2.0), "r": T((1, 256))}
+    nodes = [Node(Op.SUB, ["x", "y"], ["z"], SubOptions()), Node(Op.DEQUANTIZE, ["z"], ["r"])]
+    model = model_of(Sub(tensors, nodes, ["x", "y"], ["r"]))
+    report = verify(model, runtimes=["interpreter"], reference="kernels", inputs=ONE)
+    assert report.verdict is Verdict.INCONCLUSIVE and report.exit_code == 0
+    assert "SUB_0 rounds otherwise" in report.runtimes[0].reason
+    assert verify(model, inputs=ONE).verdict is Verdict.EXACT
+
+
+def test_what_another_of_litert_s_kernels_gives_is_right() -> None:
+    """1 / sqrt(0) is NaN in XNNPACK's vectors, and infinity in LiteRT's other kernels."""
+    model = one_op_model(Op.RSQRT, [T((1, 64))], [T((1, 64))])
+    report = verify(model, inputs=[{0: np.zeros((1, 64), np.float32)}])
+    assert all(op.within for result in report.runtimes for op in result.operators)
+
+
+@pytest.mark.parametrize(("kind", "within"), [("", None), ("weights", False)])
+def test_only_products_of_floats_are_another_way_to_round(kind: str, within: bool | None) -> None:
+    """LiteRT's kernels all round the activations of this hybrid layer."""
+    model = read_model(model_path("tf__lstm_seq_dr.tflite"))
+    graph = model.subgraphs[0]
+    made = graph.tensors[graph.operators[2].outputs[0]].name
+    version = model.operator_codes[graph.operators[2].opcode_index].version
+    wrong = faulty_resolver(Op.FULLY_CONNECTED, version, made, kind) if kind else None
+    settings = Settings(resolver=wrong)
+    (result,) = verify(model, runtimes=["interpreter"], inputs=ONE, settings=settings).runtimes
+    assert result.operators[2].within is within
+    assert result.named is result.operators[2]
