@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.idioms.by_code import by_code, by_tabulated_code, every_code
 from tflite_ort.opmap.idioms.function_codes import Function, write_function
 from tflite_ort.opmap.idioms.leaky_slopes import leaky_slopes
 from tflite_ort.opmap.idioms.rescaled_codes import Codes, requantized, rescaled_codes
 from tflite_ort.opmap.idioms.sloped_codes import rounds_as_reals, write_sloped
-from tflite_ort.opmap.idioms.softmax_codes import softmax_lowerings, softmax_of_int16
+from tflite_ort.opmap.idioms.softmax_codes import softmax_of_int16
 from tflite_ort.opmap.registry import translator
 from tflite_ort.optional import late
 from tflite_ort.schema import (
@@ -36,7 +35,6 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.arithmetic.code_functions import leaky_relu_codes, sigmoid_int16, tanh_int16
 from tflite_ort.schema.values.semantics import rounded_ratio
-from tflite_ort.schema.values.sizes import is_known
 
 if TYPE_CHECKING:
     from tflite_ort.schema.arithmetic import function_table
@@ -52,9 +50,7 @@ _CODES = _BYTES | {_T.INT16}
 _FLOAT32 = frozenset({_T.FLOAT32})
 _HALF = frozenset({_T.FLOAT32, _T.FLOAT16})
 
-_FEWEST_PRODUCTS = 1 << 13  # below so many elements PRelu takes no longer than two nodes
 _FINE = 2.0**-21
-_MOST_REPEATED = 1 << 18  # numbers; longer rows of a product need no repetition
 
 
 def check_types(op: View, types: frozenset[TensorType], *, widened: bool = False) -> None:
@@ -272,105 +268,32 @@ def _composed_gelu(g: Graph, x: ir.Value, approximate: bool) -> ir.Value:
     return g.op("Mul", g.op("Mul", x, number(0.5)), g.op("Add", turned, number(1)))
 
 
-@translator(Op.PRELU, versions=(1, 1))
-def prelu(op: View, g: Graph) -> None:
-    """PRelu with a slope that broadcasts to the shape of the input."""
+def check_prelu(op: View) -> None:
+    """Refuse types that TFLite does not have together."""
     input, alpha = op["input"], op["alpha"]
     check_types(op, _FLOAT32 | _CODES)
     expected = _T.INT8 if input.type is _T.INT16 else input.type
     if alpha.type is not expected or alpha.is_quantized is not input.is_quantized:
         raise Untranslatable(f"{input.type.name} input with {alpha.type.name} alpha")
+
+
+@translator(Op.PRELU, versions=(1, 1), check=check_prelu)
+def prelu(op: View, g: Graph) -> None:
+    """PRelu with a slope that broadcasts to the shape of the input."""
+    input, alpha = op["input"], op["alpha"]
     layout = g.layout(input)
-    if g.target.block and layout is Layout.FIRST and _is_blocked(input, alpha):
-        g.write(op.output, blocked_prelu(op, g), layout=layout)
-        return
     if input.is_quantized and input.type in _BYTES and not rounds_as_reals(op):
         write_sloped(op, g, layout)
         return
-    x = g.read(input, layout=layout)
-    is_plain = g.target.cpu_kernels and input.type is _T.FLOAT32
-    if is_plain and alpha.data is not None and _is_one(alpha.data):
-        slope_of_all = float(alpha.data.reshape(-1)[0])
-        g.write(op.output, g.op("LeakyRelu", x, alpha=slope_of_all), layout=layout)
-        return
     slope = g.read(alpha, layout=layout, rank=input.rank)
-    few = is_known(*input.shape) and math.prod(input.shape) < _FEWEST_PRODUCTS
-    if few or not g.target.cpu_kernels or alpha.data is None:
-        g.write(op.output, g.op("PRelu", x, slope), layout=layout)
-        return
-    slopes = alpha.data.astype(np.float64)
-    if alpha.quantization is not None:
-        codes = slopes - alpha.quantization.scalar_zero_point
-        slopes = codes * alpha.quantization.scalar_scale
-    elif layout is Layout.LAST and _is_one_a_channel(input, alpha):
-        slope = _for_rows(g, slope, slopes, input)
-    g.write(op.output, prelu_of_products(g, x, slope, slopes), layout=layout)
-
-
-def _for_rows(g: Graph, slope: ir.Value, slopes: Array, input: TensorView) -> ir.Value:
-    """The slopes of the channels, repeated for all cells of a row of a map.
-
-    ONNX Runtime calls its kernel once for each repetition of a smaller operand. For 64 channels of
-    a large map a product then takes twice as long.
-    """
-    *_, width, channels = input.shape
-    if not is_known(width) or width * channels > _MOST_REPEATED:
-        return slope
-    return g.constant(np.tile(slopes.reshape(channels), (width, 1)), np.float32)
-
-
-def _is_one(slopes: Array) -> bool:
-    """Whether all slopes are the same number."""
-    return slopes.size > 0 and bool((slopes == slopes.reshape(-1)[0]).all())
-
-
-def prelu_of_products(g: Graph, x: ir.Value, slope: ir.Value, slopes: Array) -> ir.Value:
-    """PRELU as the larger of x and slope * x, or chosen by the sign of x: bit for bit what PRelu
-    gives, which takes ONNX Runtime up to 15 times as long.
-
-    Args:
-        slopes: the values of `slope`.
-    """
-    if np.all((slopes > 0) & (slopes <= 1)):
-        return g.op("Max", x, g.op("Mul", x, slope))
-    zero = g.constant(0, np.float32)
-    return g.op("Where", g.op("Less", x, zero), g.op("Mul", x, slope), x)
-
-
-def _is_blocked(input: TensorView, alpha: TensorView) -> bool:
-    """Whether ONNX Runtime has the float channels in blocks, and each has one constant slope."""
-    return alpha.is_constant and input.type is _T.FLOAT32 and _is_one_a_channel(input, alpha)
-
-
-def _is_one_a_channel(input: TensorView, alpha: TensorView) -> bool:
-    return (
-        input.rank == 4
-        and is_known(input.shape[-1])
-        and alpha.shape[-1:] == (math.prod(alpha.shape),) == input.shape[-1:]
-        and input.shape[-1] > 1
-    )
-
-
-def blocked_prelu(op: View, g: Graph) -> ir.Value:
-    """PRELU as Relu(x) + slope * -Relu(-x), with depthwise 1x1 convolutions as products.
-
-    Unlike PRelu these keep the channels in blocks, so that nothing is reordered before and after.
-    """
-    alpha, channels = op["alpha"], op["input"].shape[-1]
-    assert alpha.data is not None
-    x = g.read(op["input"], layout=Layout.FIRST)
-    negated = g.constant(np.full((channels, 1, 1, 1), -1, np.float32))
-    slopes = g.constant(-alpha.data.reshape(channels, 1, 1, 1))
-    negative = g.op("Relu", g.op("Conv", x, negated, group=channels))
-    return g.op("Add", g.op("Conv", negative, slopes, group=channels), g.op("Relu", x))
+    g.write(op.output, g.op("PRelu", g.read(input, layout=layout), slope), layout=layout)
 
 
 @translator(Op.SOFTMAX, versions=(1, 4))
 def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
     """Softmax(beta * x) along the last axis.
 
-    For 8-bit codes it is fused to QLinearSoftmax, which equals TFLite for two elements or more. So
-    does the softmax of floats, which takes less time for long rows.
+    For 8-bit codes it is fused to QLinearSoftmax, which equals TFLite for two elements or more.
     """
     input, output = op["input"], op.output
     widened = input.type is _T.INT8 and output.type is _T.INT16
@@ -393,7 +316,7 @@ def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
         if op.options.beta > 1.0 and not input.is_quantized:  # the products would be less exact
             x = g.op("Sub", x, g.op("ReduceMax", x, g.ints([-1]), keepdims=1))
         x = g.op("Mul", x, g.constant(op.options.beta, dtype))
-    build_chosen(op, softmax_lowerings(op, g, x), g.target.choose)
+    g.write(output, g.op("Softmax", x, axis=-1))
 
 
 @translator(Op.LOG_SOFTMAX, versions=(1, 2))

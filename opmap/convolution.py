@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.idioms.convolution_operands import (
     accumulator_bias,
     check_types,
@@ -15,10 +14,10 @@ from tflite_ort.opmap.idioms.convolution_operands import (
     relaid_filter,
     window_padding,
 )
-from tflite_ort.opmap.idioms.convolution_phases import transposed_lowerings
 from tflite_ort.opmap.idioms.convolution_sizes import (
     computed_sizes,
     cut,
+    makes_other_maps,
     misfit,
     past_last_window,
     write_cut,
@@ -48,7 +47,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.shapes.convolution import volume_windows
 from tflite_ort.schema.values.semantics import conv_output_size, explicit_padding
-from tflite_ort.schema.values.sizes import differ, is_known, may_differ
+from tflite_ort.schema.values.sizes import differ, is_known
 
 ImageConvolution = OperatorView[Conv2DOptions] | OperatorView[DepthwiseConv2DOptions]
 Operands = tuple[ir.Value, ir.Value, int]
@@ -108,9 +107,8 @@ def convolution(op: ImageConvolution, g: Graph, operands: Callable[[], Operands]
     rounding = _rounding(op)
     sums = ExactSums.of(op, g, _PERMUTATIONS[op.op], rounding=rounding)
     if sums is not None:
-        attributes = convolution_attributes(
-            op, windows, op["input"].shape[3] // sums.weights.shape[1]
-        )
+        groups = op["input"].shape[3] // sums.weights.shape[1]
+        attributes = convolution_attributes(op, windows, groups)
         _exact_convolution(op, g, sums, rounding, partial(g.op, "Conv", **attributes))
         return
     image, weights, groups = operands()
@@ -137,22 +135,21 @@ def _rounding(op: OperatorView[Any]) -> Rounding:
     return rounded_twice if options.quantized_bias_type == TensorType.INT32 else rounded_wide
 
 
-@translator(Op.TRANSPOSE_CONV, versions=(1, 5))
-def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
-    """A ConvTranspose, or convolutions that give the same, see `transposed_lowerings`."""
+def check_transpose_conv(op: OperatorView[TransposeConvOptions]) -> None:
+    """Refuse operands that TFLite does not multiply, and another number of channels."""
     check_types(op["input"], op["filter"])
     if differ(op.output.shape[3:], op["filter"].shape[:1]):
         raise Untranslatable("output_shape has other channels than the filter makes")
-    made = (op["input"].shape[0], op["filter"].shape[0])
+
+
+@translator(Op.TRANSPOSE_CONV, versions=(1, 5), check=check_transpose_conv)
+def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
+    """A ConvTranspose; cropped to the size where that is computed."""
     known = is_known(*op.output.shape[1:3], *op["input"].shape[1:3])
-    if may_differ((op.output.shape[0], op.output.shape[3]), made):
+    if makes_other_maps(op) or not (known or op["output_shape"].is_given):
         transpose_conv_of_computed_size(op, g)
-    elif known:
-        build_chosen(op, transposed_lowerings(op, g, partial(_transposed, op, g)), g.target.choose)
-    elif op["output_shape"].is_given:
-        _transposed(op, g)
     else:
-        transpose_conv_of_computed_size(op, g)
+        _transposed(op, g)
 
 
 def _transposed(op: OperatorView[TransposeConvOptions], g: Graph) -> None:

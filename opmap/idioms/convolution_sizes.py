@@ -15,8 +15,15 @@ from tflite_ort.schema import (
     TensorView,
     TransposeConvOptions,
 )
+from tflite_ort.schema.values.sizes import may_differ
 
 TransposedConvolution = OperatorView[TransposeConvOptions] | OperatorView[Conv3DOptions]
+
+
+def makes_other_maps(op: OperatorView[TransposeConvOptions]) -> bool:
+    """Whether a TRANSPOSE_CONV may have another batch, or other channels, than it declares."""
+    made = op["input"].shape[0], op["filter"].shape[0]
+    return may_differ((op.output.shape[0], op.output.shape[3]), made)
 
 
 def computed_sizes(op: TransposedConvolution, g: Graph, channels: int) -> ir.Value:

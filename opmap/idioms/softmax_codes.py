@@ -7,37 +7,11 @@ import math
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.graph.choices import Lowering
-from tflite_ort.schema import OperatorView, SoftmaxOptions, TensorType, Untranslatable
+from tflite_ort.schema import OperatorView, SoftmaxOptions, Untranslatable
 from tflite_ort.schema.arithmetic.softmax_tables import softmax_powers, softmax_reciprocals
 from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known
 
 _POWER_BITS = 15
-_BYTES = frozenset({TensorType.INT8, TensorType.UINT8})
-
-
-def softmax_lowerings(op: OperatorView[SoftmaxOptions], g: Graph, x: ir.Value) -> list[Lowering]:
-    """The softmax of the real numbers `x`. Between 8-bit codes ONNX Runtime makes one node of it,
-    which has a table of powers, and rounds the quotients; floats give the same codes."""
-    input, output = op["input"], op.output
-
-    def fused() -> None:
-        g.write(output, g.op("Softmax", x, axis=-1))
-
-    def of_floats() -> None:
-        # Past a Flatten, which takes no time, ONNX Runtime moves no DequantizeLinear.
-        rows = g.op("Softmax", g.op("Flatten", x, axis=input.rank - 1), axis=-1)
-        g.write(output, rows if input.rank == 2 else g.reshape(rows, output.shape))
-
-    table = Lowering("table", {}, fused)
-    is_fused = op.options.beta == 1 and {input.type, output.type} <= _BYTES
-    if not (g.target.cpu_kernels and is_fused and all(map(is_known, input.shape))):
-        return [table]
-    codes = float(np.prod(input.shape))
-    rows = codes / max(1, input.shape[-1])
-    work = {"Softmax": 1.0, "Softmax rows": rows, "Softmax codes": codes}
-    floats = {"Softmax of floats": 1.0, "Softmax float rows": rows, "Softmax floats": codes}
-    return [Lowering("table", work, fused), Lowering("floats", floats, of_floats)]
 
 
 def softmax_of_int16(op: OperatorView[SoftmaxOptions], g: Graph) -> None:

@@ -148,6 +148,31 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "", "tests/ops/test_convolution.py"),
     ),
     Rule(
+        "phases",
+        *(_LOWERING, "lowerings.phases:in_phases", (Op.TRANSPOSE_CONV,), cpu),
+        *("exact for codes, order of float sums", "1.07 unet_int8", "tests/test_lowerings.py"),
+    ),
+    Rule(
+        "PRELU in blocks",
+        *(_LOWERING, "lowerings.prelu:in_blocks", (Op.PRELU,), blocks),
+        *(_EXACT, "", "tests/ops/test_activation.py"),
+    ),
+    Rule(
+        "PRELU of one slope",
+        *(_LOWERING, "lowerings.prelu:of_one_slope", (Op.PRELU,), cpu),
+        *(_EXACT, "", "tests/ops/test_activation.py"),
+    ),
+    Rule(
+        "PRELU as products",
+        *(_LOWERING, "lowerings.prelu:products", (Op.PRELU,), cpu),
+        *(_EXACT, "", "tests/ops/test_activation.py"),
+    ),
+    Rule(
+        "softmax of floats",
+        *(_LOWERING, "lowerings.softmax_of_floats:softmax_of_floats", (Op.SOFTMAX,), cpu),
+        *(_EXACT, "1.05 bert int8", "tests/test_lowerings.py"),
+    ),
+    Rule(
         "rows as cells",
         *(_LOWERING, "lowerings.rows_as_cells:rows_as_cells", (Op.FULLY_CONNECTED,), cpu),
         *(_EXACT, "", "tests/test_lowerings.py"),

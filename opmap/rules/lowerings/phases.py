@@ -3,7 +3,7 @@ with zeros between its cells."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,6 +15,8 @@ from tflite_ort.opmap.idioms.convolution_operands import (
     accumulator_scale,
     repeated,
 )
+from tflite_ort.opmap.idioms.convolution_sizes import makes_other_maps
+from tflite_ort.opmap.rules.rule import Rest
 from tflite_ort.records import record, replace
 from tflite_ort.schema import (
     OperatorView,
@@ -23,6 +25,7 @@ from tflite_ort.schema import (
     TransposeConvOptions,
 )
 from tflite_ort.schema.values.semantics import explicit_padding
+from tflite_ort.schema.values.sizes import is_known
 
 _BYTES = frozenset({TensorType.INT8, TensorType.UINT8})
 View = OperatorView[TransposeConvOptions]
@@ -65,23 +68,25 @@ class Phases:
         return self.before >= 0 and self.after >= 0
 
 
-def transposed_lowerings(op: View, g: Graph, windows: Callable[[], None]) -> list[Lowering]:
+def in_phases(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
     """The lowerings of a TRANSPOSE_CONV to a known size.
 
-    Of 8-bit codes they are convolutions of the same integers. Of floats they are `windows`, a
+    Of 8-bit codes they are convolutions of the same integers. Of floats they are the plain
     ConvTranspose, and the phases, whose sums have another order.
     """
+    if makes_other_maps(op) or not is_known(*op.output.shape[1:3], *op["input"].shape[1:3]):
+        return ()
+    windows = partial(rest, op)
     op = _with_near_strides(op)
     input, filter, bias = op["input"], op["filter"], op.get("bias")
     constant = filter.is_constant and (bias is None or bias.is_constant)
     types = {input.type, filter.type, op.output.type}
     of_codes = types <= _BYTES
-    plain = Lowering("windows", {}, windows)
-    if not (g.target.cpu_kernels and constant and (of_codes or types == {TensorType.FLOAT32})):
-        return [plain]
+    if not (constant and (of_codes or types == {TensorType.FLOAT32})):
+        return ()
     rows, columns = _phases_of(op)
     if not (rows.is_convolution and columns.is_convolution):
-        return [plain]
+        return ()
     results = float(op.output.shape[3] * rows.size * columns.size)
     products = results * input.shape[3] * rows.window * columns.window
     work = {"Phases": 1.0, "Phases results": results, "Phases products": products}
