@@ -25,6 +25,8 @@ from tflite_ort.providers.delegates import (
     chosen_delegates,
     load_delegate,
 )
+from tflite_ort.providers.precision import check_precision
+from tflite_ort.providers.traits import FULL_PRECISION
 from tflite_ort.signatures import SignatureRunner
 from tflite_ort.vendor_options import VENDOR_CLASSES
 from tflite_ort.warned import warn_caller
@@ -174,6 +176,7 @@ def install_as(
     hybrid: str | None = None,
     cache: CacheChoice | None = None,
     num_threads: int | None = None,
+    precision: str | None = None,
 ) -> Installed:
     """Let ``import <name>`` find this library's interpreter, for code that cannot be changed.
 
@@ -183,7 +186,8 @@ def install_as(
     Args:
         name: ``"tflite_runtime"``, ``"ai_edge_litert"`` or ``"tensorflow.lite"``. Of a package of
             that name that is installed, everything but the interpreter passes through.
-        providers, hybrid, cache, num_threads: of `Interpreter`, where that code gives none.
+        providers, hybrid, cache, num_threads, precision: of `Interpreter`, where that code gives
+            none.
 
     Raises:
         ValueError: another name, or an argument that `Interpreter` refuses.
@@ -200,6 +204,7 @@ def install_as(
         "hybrid": hybrid,
         "cache": cache,
         "num_threads": num_threads,
+        "precision": precision,
     }
     if name not in _LAYOUTS:
         near = suggestions.suggestion(name, _LAYOUTS)
@@ -209,8 +214,10 @@ def install_as(
     check_threads(num_threads)
     if hybrid is not None:
         check_hybrid(hybrid)
+    if precision is not None:
+        check_precision(precision)
     if providers is not None and providers != AUTO:
-        chosen_delegates(OpResolverType.AUTO, (), providers)
+        chosen_delegates(OpResolverType.AUTO, (), providers, precision or FULL_PRECISION)
     arguments = {key: value for key, value in given.items() if value is not None}
     layout, defined = _LAYOUTS[name], _DEFINED.get(name)
     if defined and hasattr(_original(defined), "Interpreter"):

@@ -212,6 +212,7 @@ def test_arguments_of_compiled_models(tmp_path: Path) -> None:
     ("argument", "error"),
     [
         ({"hybrid": "no"}, ValueError),
+        ({"precision": "no"}, ValueError),
         ({"num_threads": -7}, ValueError),
         ({"providers": ["no"]}, tflite_ort.MissingDelegate),
     ],
