@@ -211,13 +211,7 @@ def install_as(
         raise ValueError(
             f"cannot be installed as {name!r}, only as one of {sorted(_LAYOUTS)}{near}"
         )
-    check_threads(num_threads)
-    if hybrid is not None:
-        check_hybrid(hybrid)
-    if precision is not None:
-        check_precision(precision)
-    if providers is not None and providers != AUTO:
-        chosen_delegates(OpResolverType.AUTO, (), providers, precision or FULL_PRECISION)
+    _check(given)
     arguments = {key: value for key, value in given.items() if value is not None}
     layout, defined = _LAYOUTS[name], _DEFINED.get(name)
     if defined and hasattr(_original(defined), "Interpreter"):
@@ -232,6 +226,17 @@ def install_as(
 
     modules = {key: named(names) for key, names in layout.items()}
     return Installed(name, modules, named(_INTERPRETER))
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """Refuse now what `Interpreter` would refuse later."""
+    check_threads(given["num_threads"])
+    if given["hybrid"] is not None:
+        check_hybrid(given["hybrid"])
+    precision = FULL_PRECISION if given["precision"] is None else given["precision"]
+    check_precision(precision)
+    if given["providers"] is not None and given["providers"] != AUTO:
+        chosen_delegates(OpResolverType.AUTO, (), given["providers"], precision)
 
 
 class _StandIn(ModuleType):

@@ -121,7 +121,11 @@ def test_translators_of_users_are_not_passed_over(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(
         reordered_weights,
         "with_reordered_weights",
-        lambda operators, registry: plain(operators, Shares(registry)),  # type: ignore[arg-type]
+        lambda operators, results, registry: plain(
+            operators,
+            results,
+            Shares(registry),  # type: ignore[arg-type]
+        ),
     )
     moved = optimised_nodes(MAP.content())["Transpose"]
     assert moved == 1
