@@ -16,9 +16,11 @@ import hypothesis
 import pytest
 
 from tests import placements
+from tests.graph_checks import check_graph
 from tests.one_op import EXACT
 from tflite_ort import interpreter
 from tflite_ort.opmap.graph.choices import Lowering
+from tflite_ort.opmap.rules import rule
 from tflite_ort.plan.observers import observing
 from tflite_ort.providers.delegates import (
     Delegate,
@@ -71,6 +73,9 @@ def pytest_configure(config: pytest.Config) -> None:
     watching = observing(partial(placements.note, SEEN))
     watching.__enter__()
     config.add_cleanup(partial(watching.__exit__, None, None, None))
+    checking = rule.watching(check_graph)
+    checking.__enter__()
+    config.add_cleanup(partial(checking.__exit__, None, None, None))
 
 
 def _lowering_at(place: int, lowerings: Sequence[Lowering], _: object) -> Lowering:

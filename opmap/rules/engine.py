@@ -9,7 +9,7 @@ from typing import Any
 from tflite_ort.opmap.graph import Graph, Target, ir
 from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.registry import Translator, custom_translator, translator
-from tflite_ort.opmap.rules.rule import Cut, NodesAround, Rule, Stage, View
+from tflite_ort.opmap.rules.rule import Cut, NodesAround, Rule, Stage, View, show
 from tflite_ort.opmap.rules.table import RULES
 from tflite_ort.schema import TensorView
 from tflite_ort.schema.values.operators import Key, key_of
@@ -79,6 +79,7 @@ def rewrite_nodes(stage: Stage, graph: ir.Graph, around: NodesAround) -> None:
             present = {node.op_type for node in graph.nodes}
             if not needed.isdisjoint(present):
                 rule.loaded()(graph, around)
+                show(rule, graph)
 
 
 @cache

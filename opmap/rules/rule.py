@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any, Protocol
 
-from tflite_ort.opmap.graph import Graph, Target
+from tflite_ort.opmap.graph import Graph, Target, ir
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.graph.constants import Constants
 from tflite_ort.optional import load
@@ -142,6 +142,25 @@ class Rule:
 
 
 _off: set[str] = set()
+Watcher = Callable[[Rule, ir.Graph], None]
+_watchers: list[Watcher] = []
+
+
+@contextmanager
+def watching(watcher: Watcher) -> Iterator[None]:
+    """Within the context, `watcher` gets each graph that a rule on nodes has changed: tests check
+    it."""
+    _watchers.append(watcher)
+    try:
+        yield
+    finally:
+        _watchers.remove(watcher)
+
+
+def show(rule: Rule, graph: ir.Graph) -> None:
+    """Show a graph that `rule` has changed to all who watch."""
+    for watcher in _watchers:
+        watcher(rule, graph)
 
 
 @contextmanager
