@@ -58,33 +58,37 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "group norms",
         *(_TREES, "operators.group_normalization:GROUP_NORMS", _ROOTS[:1], any_target),
-        *("1e-6", "1.0 stable diffusion", _TESTS + "test_group_normalization.py"),
+        *(
+            "3e-6 of the largest value",
+            "1.0 stable diffusion",
+            _TESTS + "test_group_normalization.py",
+        ),
     ),
     Rule(
         "norms",
         *(_TREES, "operators.normalization:NORMS", _ROOTS, any_target),
-        *("1e-6", "1.11 bert", _TESTS + "test_normalization.py"),
+        *("2e-6 of the largest value", "1.11 bert", _TESTS + "test_normalization.py"),
     ),
     Rule(
         "sigmoid times its input",
         *(_TREES, "operators.sigmoid:SIGMOIDS", (frozenset({Op.LOGISTIC}),), any_target),
-        *("1e-7", "1.80 EfficientNet-B0", _TESTS + "test_sigmoid.py"),
+        *("1.5e-7; 4e-8 below -16", "1.80 EfficientNet-B0", _TESTS + "test_sigmoid.py"),
     ),
     Rule(
         "attention over a cache",
         *(_TREES, "operators.cached_attention:CACHED_ATTENTION", _ATTENTION, any_target),
-        *("1e-6", "2.48 tinyllama", _TESTS + "test_cached_attention.py"),
+        *("3e-6 of the largest value", "2.48 tinyllama", _TESTS + "test_cached_attention.py"),
     ),
     Rule(
         "attention",
         *(_TREES, "operators.attention:ATTENTION", _ATTENTION, any_target),
-        *("1e-6", "1.08 distilbert", _TESTS + "test_attention.py"),
+        *("3e-6 of the largest value", "1.08 distilbert", _TESTS + "test_attention.py"),
     ),
     Rule(
         "rotations",
         *(_TREES, "operators.rotation:ROTATIONS"),
         *((frozenset({Op.CONCATENATION, Op.MUL, Op.SLICE}),), any_target),
-        *(_EXACT, "1.07 tinyllama", _TESTS + "test_rotation.py"),
+        *("2e-6 of the largest value", "1.07 tinyllama", _TESTS + "test_rotation.py"),
     ),
     Rule(
         "rows of a cache",
