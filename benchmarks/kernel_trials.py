@@ -436,7 +436,7 @@ UNTRIED = frozenset(
         *("AveragePool", "Conv", "ConvTranspose", "DFT", "Gemm", "GlobalAveragePool", "GridSample"),
         *("Erf", "Gelu", "HardSigmoid", "HardSwish", "LRN", "LayerNormalization", "LeakyRelu"),
         *("LogSoftmax", "NonMaxSuppression", "RandomUniform", "ReduceL2", "ReduceMean", "Resize"),
-        *("Shrink", "Sinh", "Softmax", "ThresholdedRelu"),
+        *("Cosh", "Shrink", "Sinh", "Softmax", "Tan", "ThresholdedRelu"),
         *("GRU", "LSTM", "RNN", "If", "Loop", "Scan"),
         *("ConstantOfShape", "DepthToSpace", "ScatterND", "Shape", "Size", "SpaceToDepth"),
         *("Flatten", "Split", "TensorScatter", "Unique"),

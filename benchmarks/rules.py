@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.session_graphs import FOLDERS, MODELS, session_digests
-from tflite_ort import BridgeError, Interpreter
+from tflite_ort import BridgeError, Interpreter, files
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.opmap.rules.rule import without
 from tflite_ort.opmap.rules.table import RULES
@@ -38,18 +38,18 @@ Row = dict[str, Any]
 def main() -> int:
     options = _options()
     folders = options.folders or [MODELS / name for name in FOLDERS]
-    files = [path for folder in folders for path in sorted(folder.rglob("*.tflite"))]
+    networks = [path for folder in folders for path in sorted(folder.rglob("*.tflite"))]
     names = options.rule or [rule.name for rule in RULES]
     with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
-        fired = dict(pool.imap(partial(_fires, names), files))
+        fired = dict(pool.imap(partial(_fires, names), networks))
         rows = []
         for name in names:
-            found = [path for path in files if name in fired[path]]
+            found = [path for path in networks if name in fired[path]]
             timed = pool.map(partial(_timed, name, options.seconds), found[: options.networks])
-            rows.append({"rule": name, "fires": len(found), "of": len(files), "timed": timed})
+            rows.append({"rule": name, "fires": len(found), "of": len(networks), "timed": timed})
             print(_said(rows[-1]), flush=True)
     if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
+        files.write_text(options.json, json.dumps(rows, indent=1))
     return 0
 
 

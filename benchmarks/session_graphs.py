@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tflite_ort import BridgeError, Interpreter, export_onnx
+from tflite_ort import BridgeError, Interpreter, export_onnx, files
 from tflite_ort.providers import graph_session
 
 MODELS = Path(__file__).parents[2] / "shared"
@@ -34,16 +34,16 @@ Row = dict[str, Any]
 def main() -> int:
     options = _options()
     folders = options.folders or [MODELS / name for name in FOLDERS]
-    files = [path for folder in folders for path in sorted(folder.rglob("*.tflite"))]
+    networks = [path for folder in folders for path in sorted(folder.rglob("*.tflite"))]
     rows: dict[str, Row] = {}
     context = multiprocessing.get_context("fork")
     with context.Pool(options.jobs, maxtasksperchild=1) as pool:
-        for name, row in pool.imap(_row, files):
+        for name, row in pool.imap(_row, networks):
             rows[name] = row
     graphs = sum(len(row["sessions"]) for row in rows.values())
     print(f"{len(rows)} networks, {graphs} session graphs")
     if options.write:
-        options.write.write_text(json.dumps(rows, indent=1))
+        files.write_text(options.write, json.dumps(rows, indent=1))
     if options.against:
         return _compare(json.loads(options.against.read_text()), rows)
     return 0

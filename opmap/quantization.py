@@ -128,7 +128,7 @@ def _as_scaled(g: Graph, value: ir.Value, tensor: TensorView) -> ir.Value:
     found = tensor.quantization
     assert found is not None
     size = tensor.shape[found.axis : found.axis + 1]
-    if not may_differ(size, found.scale.shape):
+    if not (found.per_channel and may_differ(size, found.scale.shape)):
         return value
     sizes = agreeing(g, g.op("Shape", value), size, found.scale.shape)
     return g.op("Reshape", value, sizes, allowzero=1)

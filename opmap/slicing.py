@@ -241,7 +241,7 @@ def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
     Their positions are the start, clipped so that the update fits, plus a constant grid along the
     axes that are not replaced whole.
     """
-    op = as_pairs(op)
+    op, listed = as_pairs(op), op["operand"].rank
     operand, update, output = op["operand"], op["update"], op.output
     domain = moved_domain(operand, update, output)
     pairs = list(zip(operand.shape, update.shape, strict=True))
@@ -250,11 +250,11 @@ def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
     if not parts or not known_product(update.shape):
         whole = g.read(operand if parts else update, domain=domain)
         if op["start"].dynamic:
-            sizes = agreeing(g, g.op("Shape", whole), op["start"].shape, (operand.rank,))
+            sizes = agreeing(g, g.op("Shape", whole), op["start"].shape, (listed,))
             whole = g.op("Reshape", whole, sizes, allowzero=1)
         g.write(output, whole, domain=domain)
         return
-    start = g.reshape(g.read(op["start"]), (operand.rank,))
+    start = g.reshape(g.read(op["start"]), (listed,))
     if parts < operand.rank:
         start = g.op("Slice", start, g.ints([0]), g.ints([parts]))
     room = _room(operand.shape[:parts], update.shape[:parts], g)

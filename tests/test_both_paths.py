@@ -145,15 +145,6 @@ WRONG = {
     ),
     "STABLEHLO_MULTIPLY": one_op_model(Op.STABLEHLO_MULTIPLY, [T((2,), I32)] * 2, [T((2,))]),
     "VAR_HANDLE": one_op_model(Op.VAR_HANDLE, [T((2,))], [T((2,))], VarHandleOptions()),
-    "TRANSPOSE_CONV": one_op_model(
-        Op.TRANSPOSE_CONV,
-        [
-            *(T.constant(np.array([1, 10, 12, 1], np.int32)),),
-            *(T.constant(np.ones((1, 3, 3, 1), np.float32)), T((1, 5, 6, 1))),
-        ],
-        [T((1, 10, 12, 1))],
-        TransposeConvOptions(padding=Padding.VALID, stride_w=2, stride_h=2),
-    ),
 }
 
 
@@ -166,6 +157,24 @@ def test_both_paths_refuse_what_the_file_declares_wrongly(
         interpreter = Interpreter(model_content=WRONG[name], providers=providers)
         interpreter.allocate_tensors()
         interpreter.invoke()
+
+
+def test_a_transposed_convolution_has_the_padding_of_the_size_that_the_file_states() -> None:
+    """Another number of windows fits in that size than the input has cells."""
+    model = one_op_model(
+        Op.TRANSPOSE_CONV,
+        [
+            *(T.constant(np.array([1, 10, 12, 1], np.int32)),),
+            *(T.constant(np.ones((1, 3, 3, 1), np.float32)), T((1, 5, 6, 1))),
+        ],
+        [T((1, 10, 12, 1))],
+        TransposeConvOptions(padding=Padding.VALID, stride_w=2, stride_h=2),
+    )
+    x = np.random.default_rng(0).normal(size=(1, 5, 6, 1)).astype(np.float32)
+    (want,) = litert(model, [x])
+    assert want.shape == (1, 12, 14, 1)
+    for providers in (None, []):
+        np.testing.assert_allclose(ours(model, [x], providers)[0][0], want, atol=1e-6)
 
 
 def test_dequantize_gives_floats_whatever_the_file_says() -> None:

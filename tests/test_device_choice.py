@@ -219,7 +219,7 @@ def test_what_was_told_before_an_end_counts(monkeypatch: pytest.MonkeyPatch) -> 
     here(monkeypatch, FAST)
     answer = json.dumps({**ANSWERS[FAST], "others": ["2 ms in bf16"]})
     code = f"import os; os.write(1, b'{answer}\\n{{\"seconds'); os.abort()"
-    monkeypatch.setattr(device_choice, "_COMMAND", (sys.executable, "-c", code))
+    monkeypatch.setattr(device_choice, "own_process", lambda _: (sys.executable, "-c", code))
     found = choice_of()
     assert found.candidate == FAST
     assert found.why.endswith("with 3 of 3 operators, 2 ms in bf16")

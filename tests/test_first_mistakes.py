@@ -412,7 +412,7 @@ def test_an_onnx_file_that_is_not_there_is_told_before_any_work(tmp_path: Path) 
 def test_first_values_that_nothing_computes(tmp_path: Path) -> None:
     builder = ModelBuilder()
     main, first = builder.subgraph("main"), builder.subgraph("first")
-    first.tensor("table", (1,), TensorType.RESOURCE).operator("FlexNoTable", [], ["table"])
+    first.tensor("table", (1,), TensorType.RESOURCE).operator("NoTable", [], ["table"])
     main.tensor("x", (2,)).tensor("y", (2,))
     main.operator(Op.CALL_ONCE, [], [], CallOnceOptions(init_subgraph_index=1))
     main.operator(Op.NEG, ["x"], ["y"]).inputs("x").outputs("y")
@@ -427,4 +427,4 @@ def test_first_values_that_nothing_computes(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 1
     assert f"{tmp_path / 'm.tflite'}: CALL_ONCE_0 sets the first values" in result.stderr
-    assert "FlexNoTable_0 version 1: no numpy kernel" in result.stderr
+    assert "NoTable_0 version 1: no numpy kernel" in result.stderr
