@@ -61,6 +61,11 @@ OTHERS = {
     "Decode": "pictures",
     "EncodeJpeg": "pictures",
     "EncodePng": "pictures",
+    "Diag": "diagonals",
+    "MatrixDiag": "diagonals",
+    "MatrixSetDiag": "diagonals",
+    "BatchMatrixDiag": "diagonals",
+    "BatchMatrixSetDiag": "diagonals",
 }
 # Kinds that `OTHERS` does not change.
 WHOLE = {"gradients", "parsing/serialising/files", "audio", "strings"}
