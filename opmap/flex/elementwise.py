@@ -42,6 +42,11 @@ _SIGNED = frozenset({_T.INT8, _T.INT16, _T.INT32, _T.INT64})
 INTEGERS = _NARROW | {_T.INT64, _T.UINT64}
 
 
+def computed_type(type: TensorType) -> np.dtype[Any]:
+    """The type that ONNX Runtime computes a type in."""
+    return _COMPUTED[type]
+
+
 def read_computed(
     g: Graph, tensor: TensorView, types: frozenset[TensorType], layout: Layout
 ) -> ir.Value:

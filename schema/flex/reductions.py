@@ -7,6 +7,7 @@ from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.options import (
     ArgMaxOptions,
     ArgMinOptions,
+    BucketizeOptions,
     CumsumOptions,
     ReducerOptions,
 )
@@ -37,7 +38,7 @@ def reduction(site: Site) -> bool:
 @rewriting("Cumsum")
 def cumsum(site: Site) -> bool:
     """CUMSUM."""
-    if not site.is_of(_T.FLOAT32, _T.INT32, _T.INT64):
+    if not site.is_of(_T.FLOAT32, _T.INT32, _T.INT64) or site.node["Tidx"] != "int32":
         return False
     options = CumsumOptions(exclusive=site.node["exclusive"], reverse=site.node["reverse"])
     site.emit(Op.CUMSUM, site.inputs, site.outputs, options)
@@ -54,4 +55,12 @@ def extreme_place(site: Site) -> bool:
         site.emit(Op.ARG_MAX, site.inputs, site.outputs, ArgMaxOptions(output_type=type))
     else:
         site.emit(Op.ARG_MIN, site.inputs, site.outputs, ArgMinOptions(output_type=type))
+    return True
+
+
+@rewriting("Bucketize")
+def bucketize(site: Site) -> bool:
+    """BUCKETIZE."""
+    options = BucketizeOptions(boundaries=site.node["boundaries"])
+    site.emit(Op.BUCKETIZE, site.inputs, site.outputs, options)
     return True
