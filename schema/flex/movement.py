@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.schema.file.element_types import TensorType
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE, TensorType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import MirrorPadMode
 from tflite_ort.schema.file.options import (
     ConcatenationOptions,
+    DepthToSpaceOptions,
     GatherOptions,
     MirrorPadOptions,
     OneHotOptions,
     PackOptions,
     ReverseSequenceOptions,
     ShapeOptions,
+    SpaceToDepthOptions,
     SplitOptions,
     SplitVOptions,
     SqueezeOptions,
@@ -22,6 +27,8 @@ from tflite_ort.schema.file.options import (
     UnpackOptions,
 )
 from tflite_ort.schema.flex.rewriting import Site, rewriting
+
+Array = npt.NDArray[Any]
 
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 _MODES = {"REFLECT": MirrorPadMode.REFLECT, "SYMMETRIC": MirrorPadMode.SYMMETRIC}
@@ -62,8 +69,20 @@ def broadcast_to(site: Site) -> bool:
 def reverse(site: Site) -> bool:
     """REVERSE_V2 along one axis after the other: TFLite's takes neighbouring axes alone."""
     axes = site.constant(site.input("axis"))
-    if axes is None or not axes.size:
-        return False
+    return axes is not None and _reversed(site, axes.reshape(-1))
+
+
+@rewriting("Reverse")
+def reverse_marked(site: Site) -> bool:
+    """As `reverse`, along the axes that are marked."""
+    marks = site.constant(site.input("dims"))
+    return marks is not None and _reversed(site, np.flatnonzero(marks))
+
+
+def _reversed(site: Site, axes: Array) -> bool:
+    if not axes.size:
+        _same_elements(site, site.inputs[0], site.outputs[0])
+        return True
     whole, type = site.inputs[0], site.type(site.inputs[0])
     for number in axes.tolist()[:-1]:
         whole = site.through(Op.REVERSE_V2, [whole, site.add_constant([number])], type)
@@ -201,13 +220,75 @@ def blocks(site: Site) -> bool:
     return True
 
 
-@rewriting("Identity", "DebugGradientIdentity")
+@rewriting("Identity", "DebugGradientIdentity", "IdentityN", "PlaceholderWithDefault")
 def identity(site: Site) -> bool:
     """RESHAPE to its own shape."""
+    for index, output in zip(site.inputs, site.outputs, strict=True):
+        _same_elements(site, index, output)
+    return True
+
+
+def _same_elements(site: Site, index: int, output: int) -> None:
     shape = site.through(
-        Op.SHAPE, site.inputs, TensorType.INT32, ShapeOptions(out_type=TensorType.INT32)
+        Op.SHAPE, [index], TensorType.INT32, ShapeOptions(out_type=TensorType.INT32)
     )
-    site.emit(Op.RESHAPE, [site.inputs[0], shape], site.outputs)
+    site.emit(Op.RESHAPE, [index, shape], [output])
+
+
+@rewriting("ShapeN")
+def shapes(site: Site) -> bool:
+    """SHAPE of each."""
+    options = ShapeOptions(out_type=site.node.type("out_type"))
+    for index, output in zip(site.inputs, site.outputs, strict=True):
+        site.emit(Op.SHAPE, [index], [output], options)
+    return True
+
+
+@rewriting("OnesLike")
+def ones_like(site: Site) -> bool:
+    """FILL with 1."""
+    options = ShapeOptions(out_type=TensorType.INT32)
+    shape = site.through(Op.SHAPE, site.inputs, TensorType.INT32, options)
+    site.emit(Op.FILL, [shape, site.add_constant(1, site.node.dtype("T"))], site.outputs)
+    return True
+
+
+@rewriting("Empty")
+def empty(site: Site) -> bool:
+    """FILL with 0, also where nothing says what is in it."""
+    type = site.node.type("dtype")
+    if type is TensorType.STRING:
+        return False
+    site.emit(Op.FILL, [*site.inputs, site.add_constant(0, NUMPY_DTYPE[type])], site.outputs)
+    return True
+
+
+@rewriting("BatchToSpace", "SpaceToBatch")
+def square_blocks(site: Site) -> bool:
+    """BATCH_TO_SPACE_ND or SPACE_TO_BATCH_ND of images in square blocks."""
+    name = site.node.operator.name
+    builtin = Op.BATCH_TO_SPACE_ND if name == "BatchToSpace" else Op.SPACE_TO_BATCH_ND
+    edges = site.constant(site.inputs[1])
+    if edges is None or len(site.tensors[site.inputs[0]].shape) != 4:
+        return False
+    sides = site.add_constant([site.node["block_size"]] * 2)
+    site.emit(builtin, [site.inputs[0], sides, site.add_constant(edges)], site.outputs)
+    return True
+
+
+@rewriting("DepthToSpace", "SpaceToDepth")
+def depth(site: Site) -> bool:
+    """DEPTH_TO_SPACE or SPACE_TO_DEPTH; TensorFlow's CPU has no other order of axes."""
+    size = site.node["block_size"]
+    if site.node["data_format"] != "NHWC":
+        return False
+    if site.node.operator.name == "DepthToSpace":
+        options = DepthToSpaceOptions(block_size=size)
+        site.emit(Op.DEPTH_TO_SPACE, site.inputs, site.outputs, options)
+    else:
+        site.emit(
+            Op.SPACE_TO_DEPTH, site.inputs, site.outputs, SpaceToDepthOptions(block_size=size)
+        )
     return True
 
 
