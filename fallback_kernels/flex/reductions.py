@@ -109,11 +109,13 @@ _SEGMENTS = {
     "SegmentProd": (np.multiply, 1),
     "SegmentSum": (np.add, 0),
     "SegmentMean": (np.add, 0),
+    "SegmentSqrtN": (np.add, 0),
 }
+_DIVIDED = ("SegmentMean", "SegmentSqrtN")
 
 
 @flex_kernel(
-    *(name for name in _SEGMENTS if name != "SegmentMean"), state=of_types(FLOATS | INTEGERS)
+    *(name for name in _SEGMENTS if name not in _DIVIDED), state=of_types(FLOATS | INTEGERS)
 )
 def segments(op: View, inputs: Inputs, state: State) -> Outputs:
     """Row i combines the rows with id i; ids ascend."""
@@ -143,9 +145,10 @@ def combined_segments(name: str, data: Array, ids: Array, count: int | None = No
         first = np.flatnonzero(np.diff(ids, prepend=-1))
         result[ids[first]] = data[first]
     combine_at(combine, result, ids, data)
-    if name == "SegmentMean":
-        sizes = np.maximum(np.bincount(ids, minlength=len(result)), 1)
-        result /= sizes.astype(data.dtype).reshape(-1, *(1,) * (data.ndim - 1))
+    if name in _DIVIDED:
+        sizes = np.maximum(np.bincount(ids, minlength=len(result)), 1).astype(data.dtype)
+        sizes = np.sqrt(sizes) if name == "SegmentSqrtN" else sizes
+        result /= sizes.reshape(-1, *(1,) * (data.ndim - 1))
     return result
 
 

@@ -161,56 +161,61 @@ def segments(op: View, g: Graph) -> None:
     data, ids = op["data"], op["segment_ids"]
     if has_zero(*data.shape):
         raise Untranslatable("no element")
-    rows = agreeing(g, g.whole(ids), ids.shape, data.shape[:1])
-    count = segments_after(g, ids)
-    rest = g.shape(data.shape[1:])
-    count = affordable(
-        g, count, g.op("Concat", count, rest, axis=0) if data.shape[1:] else count, op
-    )
+    rows = agreeing(g, ascending(g, ids), ids.shape, data.shape[:1])
     value = read_computed(g, data, types, Layout.LAST)
-    result = combined_segments(g, name, (value, data), rows, count)
-    write_computed(g, op.output, result, Layout.LAST)
+    write_segments(op, g, name, (value, ids.shape[0]), rows)
 
 
-def segments_after(g: Graph, ids: TensorView) -> ir.Value:
-    """The last id plus 1, int64 [1], in a graph that fails unless the ids ascend from 0 or more."""
-    if ids.data is not None:
-        numbers = ids.data
+def ascending(g: Graph, ids: TensorView) -> ir.Value:
+    """Ids as int64, in a graph that fails unless they ascend from 0 or more."""
+    numbers = ids.data
+    if numbers is not None:
         if not numbers.size or (numbers[1:] < numbers[:-1]).any() or numbers[0] < 0:
             raise Untranslatable("segment ids that do not ascend")
-        return g.ints([int(numbers[-1]) + 1])
+        return g.ints(numbers)
     rows = g.whole(ids)
-    bounds = (g.ints([bound]) for bound in (-1, _LAST, 0))
-    last = g.op("Slice", rows, *bounds)
     before = g.op("Slice", g.op("Concat", g.ints([0]), rows, axis=0), g.ints([0]), g.ints([-1]))
-    falls = g.cast(g.op("Less", rows, before), ir.DataType.INT64)
-    wrong = g.op("Greater", g.op("ReduceSum", falls, g.ints([0])), g.ints([0]))
-    return failing(g, g.op("Add", last, g.ints([1])), wrong)
+    return failing(g, rows, g.op("Less", rows, before))
 
 
-def combined_segments(
-    g: Graph, name: str, data: tuple[ir.Value, TensorView], rows: ir.Value, count: ir.Value
-) -> ir.Value:
-    """The rows of `data` combined by `rows`, int64 [N]; `count` is int64 [1]."""
-    value, view = data
-    wide, rest = computed_type(view.type), view.shape[1:]
-    start = g.constant(_start(_SORTED.get(name, "add"), wide))
-    length = quotient(view.shape[:1])
-    shape = (count, g.shape(rest) if rest else ())
-    reduction = _SORTED.get(name, "add")
-    result = scattered(g, start, shape, rows, value, length, reduction=reduction)
+def write_segments(
+    op: View,
+    g: Graph,
+    name: str,
+    data: tuple[ir.Value, int],
+    rows: ir.Value,
+    count: ir.Value | None = None,
+) -> None:
+    """The rows of `data`, of which there are as many as it says, combined by `rows`, int64 [N].
+
+    Args:
+        count: how many segments there are, int64 [1]; None for as many as the last id says.
+    """
+    value, length = data
+    wide, rest = computed_type(op.output.type), op.output.shape[1:]
+    if count is None:
+        bounds = (g.ints([bound]) for bound in (-1, _LAST, 0))
+        count = g.op("Add", g.op("Slice", rows, *bounds), g.ints([1]))
     sizes = g.op("Concat", count, g.shape(rest), axis=0) if rest else count
-    if name in ("SegmentMax", "SegmentMin", "SegmentMean"):
+    count = affordable(g, count, sizes, op)
+    reduction = _SORTED.get(name, "add")
+    start = g.constant(_start(reduction, wide))
+    shape = (count, g.shape(rest) if rest else ())
+    result = scattered(g, start, shape, rows, value, length, reduction=reduction)
+    if name in ("SegmentMax", "SegmentMin", "SegmentMean", "SegmentSqrtN"):
         ones = g.op("Expand", g.ints(1), g.op("Shape", rows))
         none = g.op("Expand", g.ints(0), count)
         numbers = g.op("ScatterElements", none, rows, ones, axis=0, reduction="add")
         numbers = g.op("Unsqueeze", numbers, g.ints([1]))
-        if name == "SegmentMean":
-            result = g.op("Div", result, g.cast(g.larger(numbers, g.ints(1)), wide))
+        if name in ("SegmentMean", "SegmentSqrtN"):
+            divisor = g.cast(g.larger(numbers, g.ints(1)), wide)
+            divisor = g.op("Sqrt", divisor) if name == "SegmentSqrtN" else divisor
+            result = g.op("Div", result, divisor)
         else:
-            zero = g.constant(0, wide)
-            result = g.op("Where", g.op("Greater", numbers, g.ints(0)), result, zero)
-    return g.op("Reshape", result, sizes, allowzero=1)
+            there = g.op("Greater", numbers, g.ints(0))
+            result = g.op("Where", there, result, g.constant(0, wide))
+    result = g.op("Reshape", result, sizes, allowzero=1)
+    write_computed(g, op.output, result, Layout.LAST)
 
 
 def _start(reduction: str, dtype: np.dtype[Any]) -> Any:
