@@ -6,7 +6,7 @@ from typing import Any
 
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.flex.reductions import bins
-from tflite_ort.schema.shapes.registry import Shape, Shapes, flex_rule, listed, of_rank, single
+from tflite_ort.schema.shapes.registry import Shapes, flex_rule, listed, of_rank, single
 from tflite_ort.schema.values.flex import node_of
 from tflite_ort.schema.values.sizes import differ, unknown_size
 from tflite_ort.schema.values.view import OperatorView
