@@ -81,7 +81,7 @@ def reverse_marked(site: Site) -> bool:
 
 def _reversed(site: Site, axes: Array) -> bool:
     if not axes.size:
-        _same_elements(site, site.inputs[0], site.outputs[0])
+        same_elements(site, site.inputs[0], site.outputs[0])
         return True
     whole, type = site.inputs[0], site.type(site.inputs[0])
     for number in axes.tolist()[:-1]:
@@ -224,11 +224,12 @@ def blocks(site: Site) -> bool:
 def identity(site: Site) -> bool:
     """RESHAPE to its own shape."""
     for index, output in zip(site.inputs, site.outputs, strict=True):
-        _same_elements(site, index, output)
+        same_elements(site, index, output)
     return True
 
 
-def _same_elements(site: Site, index: int, output: int) -> None:
+def same_elements(site: Site, index: int, output: int) -> None:
+    """RESHAPE of a tensor to its own shape."""
     shape = site.through(
         Op.SHAPE, [index], TensorType.INT32, ShapeOptions(out_type=TensorType.INT32)
     )
