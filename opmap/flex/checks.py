@@ -1,4 +1,8 @@
-"""TensorFlow's operators that check: nodes that fail. Those that print have no translation."""
+"""TensorFlow's operators that check or print.
+
+A check of a tensor is nodes that fail. ONNX has nothing that prints, or that fails without a result
+that needs it: an exported file leaves this out, and the interpreter leaves it to numpy.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from tflite_ort.opmap.flex.elementwise import FLOATS, read_computed, write_compu
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.registry import flex_translator
-from tflite_ort.schema import OperatorView
+from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.values.flex import node_of
 from tflite_ort.schema.values.sizes import may_differ
 
@@ -42,6 +46,24 @@ def ensure_shape(op: View, g: Graph) -> None:
     shape = failing(g, sizes, g.op("Not", fits))
     result = g.op("Reshape", value, shape, allowzero=1)
     g.write(op.output, result, domain=Domain.FILE)
+
+
+def _left_to_numpy(g: Graph) -> None:
+    if g.target.fallback:
+        raise Untranslatable("ONNX neither prints nor fails without a result")
+
+
+@flex_translator("Assert", "PrintV2")
+def left_out(op: View, g: Graph) -> None:
+    """No node."""
+    _left_to_numpy(g)
+
+
+@flex_translator("Print")
+def printed(op: View, g: Graph) -> None:
+    """The first tensor itself."""
+    _left_to_numpy(g)
+    g.take(op.output, g.forms_as(op.present_inputs()[0], op.output))
 
 
 @flex_translator("NoOp")
