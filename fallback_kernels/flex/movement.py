@@ -144,9 +144,14 @@ def unique(op: View, inputs: Inputs, state: State) -> Outputs:
     x = inputs[0]
     axis = unique_axis(x.ndim, inputs[1] if len(inputs) > 1 else None)
     rows = np.moveaxis(x, axis, 0)
-    along = {} if x.ndim == 1 else {"axis": 0}
+    along = None if x.ndim == 1 else 0
     _, first, inverse, counts = np.unique(
-        rows, return_index=True, return_inverse=True, return_counts=True, equal_nan=False, **along
+        rows,
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
+        axis=along,
+        equal_nan=False,
     )
     order = np.argsort(first)
     values = np.moveaxis(rows[np.sort(first)], 0, axis)

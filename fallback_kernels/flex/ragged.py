@@ -36,7 +36,7 @@ def _row_ids(splits: Array, count: int) -> Array:
     whole = splits.ndim == 1 and splits.size and splits[0] == 0 and splits[-1] == count
     if not whole or (splits[1:] < splits[:-1]).any():
         raise KernelError(f"splits {shown(splits)} of {count} values")
-    return np.repeat(np.arange(splits.size - 1), np.diff(splits.astype(np.int64)))
+    return np.repeat(np.arange(splits.size - 1), splits[1:] - splits[:-1])
 
 
 def _places(levels: Sequence[Array], rows: int) -> tuple[Array, list[int]]:

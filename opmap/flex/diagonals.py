@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tflite_ort.opmap.flex.elementwise import FLOATS, INTEGERS, read_computed, write_computed
 from tflite_ort.opmap.graph import Graph, Layout, ir
@@ -16,6 +17,7 @@ from tflite_ort.schema.shapes.flex.diagonals import alignment, band_of, sources
 from tflite_ort.schema.values.sizes import has_zero, is_known
 
 View = OperatorView[Any]
+Array = npt.NDArray[Any]
 _TYPES = FLOATS | INTEGERS | {TensorType.BOOL}
 
 
@@ -23,9 +25,8 @@ def _read(g: Graph, tensor: TensorView) -> ir.Value:
     return read_computed(g, tensor, _TYPES, Layout.LAST)
 
 
-def _write_taken(op: View, g: Graph, flat: ir.Value, taken: Sequence[int]) -> None:
-    """The elements of `flat` [..., N] at the places of `taken`; padding where they are -1."""
-    places = np.asarray(taken, np.int64)
+def _write_taken(op: View, g: Graph, flat: ir.Value, places: Array) -> None:
+    """The elements of `flat` [..., N] at `places`; padding where they are -1."""
     value = g.op("Gather", flat, g.ints(np.maximum(places, 0)), axis=-1)
     if (places < 0).any():
         if "padding_value" in op.names:

@@ -159,6 +159,6 @@ def slice_places(op: View, shape: Shape, values: list[Array]) -> Array:
             first = None if node["begin_mask"] & bit else first
             items.append(slice(first, None if node["end_mask"] & bit else last, step))
     try:
-        return np.arange(prod(shape)).reshape(shape)[tuple(items)]
+        return np.asarray(np.arange(prod(shape)).reshape(shape)[tuple(items)])
     except IndexError as error:
         raise ModelError(f"{op.label}: {error}") from None
