@@ -14,7 +14,7 @@ from tflite_ort.schema import KernelError, ModelError, OperatorView, TensorType
 from tflite_ort.schema.shapes.gather_scatter import segments_shape
 from tflite_ort.schema.shapes.registry import shown, single
 from tflite_ort.schema.values.flex import node_of
-from tflite_ort.schema.values.semantics import normalized_axis
+from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
 
 View = OperatorView[Any]
 _T = TensorType
@@ -36,6 +36,51 @@ def of_types(types: frozenset[TensorType]) -> Callable[[View], None]:
             raise ModelError(f"{op.label}: {found.name} is not computed here, but {names}")
 
     return state
+
+
+_REDUCERS: dict[str, Callable[..., Any]] = {
+    "Max": np.max,
+    "Min": np.min,
+    "Prod": np.prod,
+    "Sum": np.sum,
+}
+
+
+@flex_kernel("Max", "Min", state=of_types(FLOATS | INTEGERS))
+def extremes(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The largest or the smallest along axes."""
+    return (_reduced(op, inputs, _REDUCERS[op.name.removeprefix("Flex")]),)
+
+
+@flex_kernel("Prod", "Sum", state=of_types(FLOATS | INTEGERS | COMPLEX))
+def totals(op: View, inputs: Inputs, state: State) -> Outputs:
+    """Sums or products along axes; integers wrap."""
+    reduce = _REDUCERS[op.name.removeprefix("Flex")]
+    return (_reduced(op, inputs, reduce, dtype=inputs[0].dtype),)
+
+
+@flex_kernel("Mean", state=of_types(FLOATS | COMPLEX))
+def mean(op: View, inputs: Inputs, state: State) -> Outputs:
+    """Means along axes."""
+    return (_reduced(op, inputs, np.mean),)
+
+
+def _reduced(op: View, inputs: Inputs, reduce: Callable[..., Any], **how: Any) -> Array:
+    array, axes = inputs
+    gone = normalized_axes(axes, array.ndim)
+    with np.errstate(all="ignore"):
+        result = reduce(array, axis=gone, keepdims=node_of(op)["keep_dims"], **how)
+    return np.asarray(result, array.dtype)
+
+
+@flex_kernel("ArgMax", "ArgMin", state=of_types(FLOATS | INTEGERS | {_T.BOOL, _T.FLOAT16}))
+def extreme_place(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The first place of the largest or the smallest along an axis."""
+    array, axis = inputs[0], normalized_axis(single(inputs[1]), inputs[0].ndim)
+    if not array.shape[axis]:
+        raise KernelError(f"{op.name} along an empty axis")
+    search = np.argmax if op.name == "FlexArgMax" else np.argmin
+    return (search(array, axis).astype(op.output.dtype),)
 
 
 @flex_kernel("Cumsum", "Cumprod", state=of_types(FLOATS | INTEGERS | COMPLEX))

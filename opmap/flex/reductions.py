@@ -32,6 +32,43 @@ _WIDE = frozenset({_T.FLOAT32, _T.FLOAT64})
 _LAST = np.iinfo(np.int64).max
 
 
+_REDUCERS = {
+    "Max": ("ReduceMax", _WIDE | INTEGERS - {_T.UINT64}),
+    "Mean": ("ReduceMean", _WIDE),
+    "Min": ("ReduceMin", _WIDE | INTEGERS - {_T.UINT64}),
+    "Prod": ("ReduceProd", _WIDE | INTEGERS),
+    "Sum": ("ReduceSum", _WIDE | INTEGERS),
+}
+
+
+@flex_translator(*_REDUCERS)
+def reduction(op: View, g: Graph) -> None:
+    """The node of `_REDUCERS`."""
+    node, types = _REDUCERS[op.name.removeprefix("Flex")]
+    if has_zero(*op["input"].shape):
+        raise Untranslatable("no element")
+    value = read_computed(g, op["input"], types, Layout.LAST)
+    axes = g.reshape(g.whole(op["reduction_indices"]), (-1,))
+    keep = int(node_of(op)["keep_dims"])
+    result = g.op(node, value, axes, keepdims=keep, noop_with_empty_axes=1)
+    write_computed(g, op.output, result, Layout.LAST)
+
+
+@flex_translator("ArgMax", "ArgMin")
+def extreme_place(op: View, g: Graph) -> None:
+    """ArgMax or ArgMin."""
+    x, where = op["input"], op["dimension"].data
+    if where is None or has_zero(*x.shape):
+        raise Untranslatable("an axis that the file does not tell, or no elements")
+    types = _WIDE | INTEGERS - {_T.UINT64} | {_T.BOOL, _T.FLOAT16}
+    value = read_computed(g, x, types, Layout.LAST)
+    if computed_type(x.type) == np.int64 and x.type is not _T.INT64:
+        raise Untranslatable(f"ONNX Runtime does not compute this of {x.type.name}")
+    axis = normalized_axis(int(where.item()), x.rank)
+    places = g.op(op.name.removeprefix("Flex"), value, axis=axis, keepdims=0)
+    g.write(op.output, g.cast(places, op.output.dtype))
+
+
 @flex_translator("Cumsum")
 def cumsum(op: View, g: Graph) -> None:
     """CumSum."""

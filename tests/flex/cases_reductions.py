@@ -33,6 +33,26 @@ INTEGERS = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int6
 WIDE = (np.float32, np.float64)
 
 
+def other_types() -> list[Case]:
+    found = []
+    for dtype in (np.float64, *INTEGERS):
+        x = np.array([[[7, 2, 3], [4, 5, 9]], [[1, 100, 2], [100, 3, 5]]], dtype)
+        for name in ("Max", "Min", "Prod", "Sum"):
+            found += [
+                Case(name, [x, np.int32([-1, 0])], {}, [1], note="two"),
+                Case(name, [x, np.int64([1])], {"keep_dims": True}, [1], note="keep"),
+                Case(name, [x, np.empty(0, np.int32)], {}, [1], note="none"),
+            ]
+    wide = np.float64([[1, -2, 3], [0.5, 4, -1.5]])
+    found.append(Case("Mean", [wide, AXES], {}, [1]))
+    found.append(Case("Mean", [wide, np.int32([0, 1])], {"keep_dims": True}, [1], note="keep"))
+    for dtype in (np.float64, np.float16, np.int64, np.int16, np.uint8, np.int8):
+        x = np.array([[1, 7, 7], [0, 0, 5]], dtype)
+        found.append(Case("ArgMax", [x, np.array(1, np.int32)], {}, [1]))
+        found.append(Case("ArgMin", [x, np.array(-1, np.int32)], {"output_type": "int32"}, [1]))
+    return found
+
+
 def scans() -> list[Case]:
     found = []
     for dtype in (*WIDE, *INTEGERS):
@@ -115,6 +135,7 @@ def others() -> list[Case]:
 
 CASES = [
     *reductions(),
+    *other_types(),
     *scans(),
     *counts(),
     *segments(),

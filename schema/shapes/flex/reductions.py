@@ -7,12 +7,37 @@ from typing import Any
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.gather_scatter import segments_shape
 from tflite_ort.schema.shapes.registry import Shapes, flex_rule, same_shape, shown, single
-from tflite_ort.schema.values.sizes import differ, unknown_size
+from tflite_ort.schema.values.flex import node_of
+from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
+from tflite_ort.schema.values.sizes import differ, unknown_shape, unknown_size
 from tflite_ort.schema.values.view import OperatorView, TensorView
 
 View = OperatorView[Any]
 
 flex_rule("Bucketize", "Cumprod", "Cumsum", "CumulativeLogsumexp")(same_shape)
+
+
+@flex_rule("All", "Any", "Max", "Mean", "Min", "Prod", "Sum")
+def reduction(op: View) -> Shapes | None:
+    """The sizes of the axes that are left."""
+    shape, axes = op["input"].shape, op["reduction_indices"].data
+    keep = node_of(op)["keep_dims"]
+    if axes is None:
+        return (unknown_shape(len(shape)),) if keep else None
+    gone = normalized_axes(axes, len(shape))
+    if keep:
+        return (tuple(1 if axis in gone else size for axis, size in enumerate(shape)),)
+    return (tuple(size for axis, size in enumerate(shape) if axis not in gone),)
+
+
+@flex_rule("ArgMax", "ArgMin")
+def extreme_place(op: View) -> Shapes:
+    """The sizes of all other axes."""
+    shape, given = op["input"].shape, op["dimension"].data
+    if given is None:
+        return (unknown_shape(len(shape) - 1),)
+    axis = normalized_axis(single(given), len(shape))
+    return ((*shape[:axis], *shape[axis + 1 :]),)
 
 
 def bins(size: TensorView) -> int:
