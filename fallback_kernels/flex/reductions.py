@@ -46,23 +46,26 @@ _REDUCERS: dict[str, Callable[..., Any]] = {
 }
 
 
-@flex_kernel("Max", "Min", state=of_types(FLOATS | INTEGERS))
+@flex_kernel("Max", "Min", state=of_types(FLOATS | INTEGERS | {_T.FLOAT16}))
 def extremes(op: View, inputs: Inputs, state: State) -> Outputs:
     """The largest or the smallest along axes."""
     return (_reduced(op, inputs, _REDUCERS[op.name.removeprefix("Flex")]),)
 
 
-@flex_kernel("Prod", "Sum", state=of_types(FLOATS | INTEGERS | COMPLEX))
+@flex_kernel("Prod", "Sum", state=of_types(FLOATS | INTEGERS | COMPLEX | {_T.FLOAT16}))
 def totals(op: View, inputs: Inputs, state: State) -> Outputs:
-    """Sums or products along axes; integers wrap."""
+    """Sums or products along axes; integers wrap. Of 16-bit floats they are rounded once, where
+    TensorFlow rounds partial ones too."""
     reduce = _REDUCERS[op.name.removeprefix("Flex")]
-    return (_reduced(op, inputs, reduce, dtype=inputs[0].dtype),)
+    wide = np.dtype(np.float32) if inputs[0].dtype == np.float16 else inputs[0].dtype
+    return (_reduced(op, inputs, reduce, dtype=wide),)
 
 
-@flex_kernel("Mean", state=of_types(FLOATS | COMPLEX))
+@flex_kernel("Mean", state=of_types(FLOATS | COMPLEX | {_T.FLOAT16}))
 def mean(op: View, inputs: Inputs, state: State) -> Outputs:
     """Means along axes."""
-    return (_reduced(op, inputs, np.mean),)
+    wide = np.dtype(np.float32) if inputs[0].dtype == np.float16 else inputs[0].dtype
+    return (_reduced(op, inputs, np.mean, dtype=wide),)
 
 
 def _reduced(op: View, inputs: Inputs, reduce: Callable[..., Any], **how: Any) -> Array:

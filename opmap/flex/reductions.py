@@ -29,15 +29,16 @@ from tflite_ort.schema.values.sizes import has_zero, is_known, quotient
 View = OperatorView[Any]
 _T = TensorType
 _WIDE = frozenset({_T.FLOAT32, _T.FLOAT64})
+_HALF = _WIDE | {_T.FLOAT16}
 _LAST = np.iinfo(np.int64).max
 
 
 _REDUCERS = {
-    "Max": ("ReduceMax", _WIDE | INTEGERS - {_T.UINT64}),
-    "Mean": ("ReduceMean", _WIDE),
-    "Min": ("ReduceMin", _WIDE | INTEGERS - {_T.UINT64}),
-    "Prod": ("ReduceProd", _WIDE | INTEGERS),
-    "Sum": ("ReduceSum", _WIDE | INTEGERS),
+    "Max": ("ReduceMax", _HALF | INTEGERS - {_T.UINT64}),
+    "Mean": ("ReduceMean", _HALF),
+    "Min": ("ReduceMin", _HALF | INTEGERS - {_T.UINT64}),
+    "Prod": ("ReduceProd", _HALF | INTEGERS),
+    "Sum": ("ReduceSum", _HALF | INTEGERS),
 }
 
 

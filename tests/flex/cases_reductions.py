@@ -43,6 +43,13 @@ def other_types() -> list[Case]:
                 Case(name, [x, np.int64([1])], {"keep_dims": True}, [1], note="keep"),
                 Case(name, [x, np.empty(0, np.int32)], {}, [1], note="none"),
             ]
+    half = np.random.default_rng(5).normal(size=(3, 70)).astype(np.float16)
+    for name in ("Max", "Mean", "Min", "Prod", "Sum"):
+        # TensorFlow rounds partial sums to 16 bits; here they are rounded once.
+        near = 1e-6 if name in ("Max", "Min") else 1e-3
+        found.append(Case(name, [half, AXES], {}, [1], rtol=near, note="half"))
+        found.append(Case(name, [half, np.int32([0])], {}, [1], rtol=near, note="first"))
+        found.append(Case(name, [half, np.int32([0, 1])], {}, [1], rtol=near, note="all"))
     wide = np.float64([[1, -2, 3], [0.5, 4, -1.5]])
     found.append(Case("Mean", [wide, AXES], {}, [1]))
     found.append(Case("Mean", [wide, np.int32([0, 1])], {"keep_dims": True}, [1], note="keep"))
