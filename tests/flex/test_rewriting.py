@@ -56,9 +56,10 @@ def test_an_operator_that_the_user_registers_is_not_rewritten() -> None:
 
 
 def test_a_refusal_names_the_types_and_what_to_do() -> None:
-    case = Case("Cumsum", [np.ones((2, 3), np.float64), np.array(0, np.int32)], constants=[1])
+    attributes = {"block_size": 2, "data_format": "NCHW"}
+    case = Case("DepthToSpace", [np.ones((1, 4, 2, 2), np.float32)], attributes)
     interpreter = Interpreter(model_content=case.model())
-    with pytest.raises(ModelError, match=r"Cumsum is computed only.*FLOAT64, INT32.*flex\.md"):
+    with pytest.raises(ModelError, match=r"DepthToSpace is computed only.*FLOAT32.*flex\.md"):
         interpreter.allocate_tensors()
         interpreter.invoke()
 
