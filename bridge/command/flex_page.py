@@ -44,6 +44,9 @@ The node that a model has for an operator is held against TensorFlow's definitio
 2.21): inputs, outputs, types and attributes. An attribute that the definition does not have is
 refused, unless its name begins with `_`.
 
+`Assert`, `Print` and `PrintV2` check and print in the interpreter. An exported file has no node for
+them: it neither checks nor prints.
+
 ## How close
 
 Each case of `tests/flex` has the answer of TensorFlow 2.18.1, the last one with a Flex delegate:
