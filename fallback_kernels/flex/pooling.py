@@ -15,6 +15,7 @@ from tflite_ort.schema.shapes.flex.pooling import (
     WindowsAlong,
     dilation_windows,
     is_channels_first,
+    lowest,
     patch_windows,
     pool_windows,
 )
@@ -55,15 +56,6 @@ def widened(x: Array) -> Array:
     return x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x
 
 
-def lowest(x: Array) -> Any:
-    """The lowest finite number of the type of `x`."""
-    if x.dtype.kind in "iu":
-        return np.iinfo(x.dtype).min
-    if x.dtype.kind == "f":
-        return np.finfo(x.dtype).min
-    return np.array(0xFF7F, np.uint16).view(x.dtype)[()]  # of bfloat16
-
-
 def _along(op: View) -> list[WindowsAlong]:
     along = pool_windows(op)
     if along is None:
@@ -86,7 +78,7 @@ def average(op: View, inputs: Inputs, state: State) -> Outputs:
 def greatest(op: View, inputs: Inputs, state: State) -> Outputs:
     """The greatest cell inside the image; at least the lowest finite number."""
     op, x = seen(op, inputs), inputs[0]
-    along, least = _along(op), lowest(x)
+    along, least = _along(op), lowest(x.dtype)
     wide = widened(channels_last(op, x))
     found = cut(wide, along, wide.dtype.type(least)).max(axis=tuple(range(-len(along), 0)))
     return (as_said(op, np.maximum(found, wide.dtype.type(least)).astype(x.dtype)),)
@@ -98,7 +90,7 @@ def greatest_with_place(op: View, inputs: Inputs, state: State) -> Outputs:
     op, x = seen(op, inputs), inputs[0]
     along, wide = _along(op), widened(x)
     numbers = np.broadcast_to(np.arange(x[0].size).reshape(1, *x.shape[1:]), (1, *x.shape[1:]))
-    cells, places = cut(wide, along, wide.dtype.type(lowest(x))), cut(numbers, along, -1)
+    cells, places = cut(wide, along, wide.dtype.type(lowest(x.dtype))), cut(numbers, along, -1)
     flat = (*cells.shape[:4], -1)
     cells = cells.reshape(flat)
     inside = np.broadcast_to(places.reshape(1, *places.shape[1:4], -1), cells.shape)
@@ -118,7 +110,7 @@ def dilation(op: View, inputs: Inputs, state: State) -> Outputs:
     """The greatest sum of a cell inside the image and its number of the filter."""
     op, (x, filter) = seen(op, inputs), inputs
     along = dilation_windows(op)
-    wide, least = widened(x), lowest(x)
+    wide, least = widened(x), lowest(x.dtype)
     inside = cut(np.ones((1, *x.shape[1:3], 1), np.bool_), along, 0)
     sums = cut(wide, along) + widened(filter).transpose(2, 0, 1)
     sums = np.where(inside, sums, wide.dtype.type(least))

@@ -18,6 +18,7 @@ from tflite_ort.schema.shapes.flex.pooling import (
     channels_of,
     dilation_windows,
     is_channels_first,
+    lowest,
     patch_windows,
     pool_windows,
 )
@@ -109,7 +110,9 @@ def _wide(g: Graph, op: View, layout: Layout) -> ir.Value:
 
 def _write(g: Graph, tensor: TensorView, value: ir.Value, layout: Layout) -> None:
     if tensor.type in FLOATS:
-        write_computed(g, tensor, value, layout)
+        wide = np.float64 if tensor.type is _T.FLOAT64 else np.float32
+        least = g.constant(lowest(tensor.dtype), wide)  # of infinities alone, as in TensorFlow
+        write_computed(g, tensor, g.op("Max", value, least), layout)
     else:
         g.write(tensor, g.cast(value, tensor.dtype), layout=layout)
 

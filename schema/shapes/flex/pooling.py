@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from tflite_ort.records import record
 from tflite_ort.schema.file.enums import Padding
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.shapes.registry import Shape, Shapes, flex_rule, listed
+from tflite_ort.schema.shapes.registry import Shape, Shapes, flex_rule
 from tflite_ort.schema.values.flex import node_of
 from tflite_ort.schema.values.semantics import conv_output_size, explicit_padding
-from tflite_ort.schema.values.sizes import is_known, unknown_shape
+from tflite_ort.schema.values.sizes import differ, is_known, unknown_shape
 from tflite_ort.schema.values.view import OperatorView
 
 View = OperatorView[Any]
@@ -119,6 +121,15 @@ def channels_of(op: View) -> int:
     return op.present_inputs()[0].shape[1 if is_channels_first(op) else -1]
 
 
+def lowest(dtype: np.dtype[Any]) -> Any:
+    """The lowest finite number of a type."""
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min
+    if dtype.kind == "f":
+        return np.finfo(dtype).min
+    return np.array(0xFF7F, np.uint16).view(dtype)[()]  # of bfloat16
+
+
 def check_images(op: View, rank: int) -> None:
     """Refuse an input of another rank."""
     shape = op.present_inputs()[0].shape
@@ -166,7 +177,7 @@ def dilation_windows(op: View) -> list[WindowsAlong]:
     """The windows of Dilation2D."""
     check_images(op, 4)
     node, filter = node_of(op), op["filter"].shape
-    if len(filter) != 3 or is_known(filter[2], channels_of(op)) and filter[2] != channels_of(op):
+    if len(filter) != 3 or differ(filter[2:], (channels_of(op),)):
         raise ModelError(f"{op.label}: filter {filter} for {channels_of(op)} channels")
     if not is_known(*filter):
         raise ModelError(f"{op.label}: the sizes of the filter are not known")
