@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -162,6 +163,83 @@ def bicubic(op: View, inputs: Inputs, state: State) -> Outputs:
         bicubic_weights(old, size, *given) for old, size in zip(x.shape[1:3], new, strict=True)
     )
     return (np.einsum("rh,nhwc,sw->nrsc", rows, x, columns, optimize=True).astype(np.float32),)
+
+
+def _reflected(at: Array, size: int) -> Array:
+    if size <= 1:
+        return np.zeros_like(at)
+    twice, long = at.dtype.type(2 * size), at.dtype.type(size)
+    low = np.where(at < -twice, twice * np.trunc(-at / twice) + at, at)
+    low = np.where(low < -long, low + twice, -low - 1)
+    high = at - twice * np.trunc(at / twice)
+    high = np.where(high >= long, twice - high - 1, high)
+    return np.where(at < 0, low, np.where(at > size - 1, high, at)).clip(0, size - 1)
+
+
+def _wrapped(at: Array, size: int) -> Array:
+    if size <= 1:
+        return np.zeros_like(at)
+    last = at.dtype.type(size - 1)
+    low = at + size * (np.trunc(-at / last) + 1)
+    high = at - size * np.trunc(at / last)
+    return np.where(at < 0, low, np.where(at > last, high, at)).clip(0, last)
+
+
+# What TensorFlow takes for a place outside of an image.
+_OUTSIDE: dict[str, Callable[[Array, int], Array]] = {
+    "CONSTANT": lambda at, size: at,
+    "NEAREST": lambda at, size: at.clip(0, size - 1),
+    "REFLECT": _reflected,
+    "WRAP": _wrapped,
+}
+
+
+@flex_kernel("ImageProjectiveTransformV2", "ImageProjectiveTransformV3")
+def projective(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The pixels of the places that a projection sends the new ones to."""
+    images, transforms, sizes = inputs[:3]
+    node, fill = node_of(op), np.float32(inputs[3].item() if len(inputs) > 3 else 0)
+    outside, kind = _OUTSIDE.get(node["fill_mode"]), node["interpolation"]
+    if outside is None or kind not in ("NEAREST", "BILINEAR"):
+        raise KernelError(f"fill mode {node['fill_mode']!r}, interpolation {kind!r}")
+    if len(transforms) not in (1, len(images)) or transforms.shape[1:] != (8,):
+        raise KernelError(f"transforms {transforms.shape} of {len(images)} images")
+    _, height, width, channels = images.shape
+    rows, columns = _sides(sizes, len(images) * channels)
+    y, x = np.arange(rows, dtype=np.float32)[:, None], np.arange(columns, dtype=np.float32)
+    a = transforms.astype(np.float32).T[..., None, None]
+    with np.errstate(all="ignore"):
+        scale = a[6] * x + a[7] * y + 1
+        at_x, at_y = ((a[i] * x + a[i + 1] * y + a[i + 2]) / scale for i in (0, 3))
+        at_x, at_y = outside(at_x, width), outside(at_y, height)
+    seen = (scale != 0) & np.isfinite(at_x) & np.isfinite(at_y)
+    at_x, at_y = (np.where(seen, at, np.float32(-2)).clip(-2, LONGEST_SIDE) for at in (at_x, at_y))
+    shape = (len(images), rows, columns)
+    number = np.arange(len(images))[:, None, None]
+
+    def pick(at_y: Array, at_x: Array) -> Array:
+        inside = (at_y >= 0) & (at_y < height) & (at_x >= 0) & (at_x < width)
+        i, j = (np.where(inside, at, 0).astype(np.int64) for at in (at_y, at_x))
+        found = images[number, np.broadcast_to(i, shape), np.broadcast_to(j, shape)]
+        return np.where(inside[..., None], found, fill.astype(images.dtype))
+
+    if kind == "NEAREST":
+        return (pick(_rounded(at_y), _rounded(at_x)).astype(images.dtype),)
+    low_y, low_x = np.floor(at_y), np.floor(at_x)
+    past_y, past_x = (at_y - low_y)[..., None], (at_x - low_x)[..., None]
+    wide = np.float64 if images.dtype == np.float64 else np.float32
+    lines = [
+        (1 - past_x) * pick(line, low_x).astype(wide) + past_x * pick(line, low_x + 1).astype(wide)
+        for line in (low_y, low_y + 1)
+    ]
+    result = (1 - past_y) * lines[0] + past_y * lines[1]
+    result = np.where(seen[..., None], result, fill)
+    return (result.astype(images.dtype),)
+
+
+def _rounded(x: Array) -> Array:
+    """Halves away from 0."""
+    return np.asarray(np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x))
 
 
 refuse_rest("images")

@@ -43,6 +43,17 @@ def resized(name: str, image: Array, size: Any, **attributes: Any) -> Case:
     return Case(name, inputs, attributes, (1,), note=note, rtol=2e-6, exports=exports)
 
 
+TURNED = np.float32([[0.9, -0.3, 0.5, 0.3, 0.9, -1.2, 0, 0], [1, 0.2, -2, 0.1, 1.3, 1, 0.02, 0.1]])
+FAR = np.float32([[3, 0, -8.3, 0, 3, -7.2, 0, 0]])
+
+
+def projected(image: Array, turns: Array, kind: str, mode: str) -> Case:
+    inputs = [image, turns, np.int32([4, 7]), scalar(0.5)]
+    attributes = {"interpolation": kind, "fill_mode": mode}
+    note = f"{kind}-{mode}-{len(turns)}"
+    return Case("ImageProjectiveTransformV3", inputs, attributes, (2,), exports=False, note=note)
+
+
 FORMS: list[dict[str, Any]] = [{}, {"align_corners": True}, {"half_pixel_centers": True}]
 CASES = [
     Case("AdjustContrastv2", [COLORS, scalar(1.7)]),
@@ -69,4 +80,18 @@ CASES = [
         for dtype in (HALF, WIDE, np.int32)
     ),
     resized("ResizeBicubic", SMALL, (1, 1), align_corners=True),
+    *(
+        projected(COLORS, turns, kind, mode)
+        for turns in (TURNED, FAR)
+        for kind in ("NEAREST", "BILINEAR")
+        for mode in ("CONSTANT", "REFLECT", "WRAP", "NEAREST")
+    ),
+    *(projected(BYTES.astype(d), FAR, "BILINEAR", "REFLECT") for d in (np.uint8, np.int32, WIDE)),
+    Case(
+        "ImageProjectiveTransformV2",
+        [COLORS, TURNED, np.int32([4, 7])],
+        {"interpolation": "BILINEAR"},
+        (2,),
+        exports=False,
+    ),
 ]

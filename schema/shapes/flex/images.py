@@ -57,6 +57,17 @@ def bicubic(op: View) -> Shapes:
     return ((batch, *sizes_of(op, "size"), channels),)
 
 
+@flex_rule("ImageProjectiveTransformV2", "ImageProjectiveTransformV3")
+def projective(op: View) -> Shapes:
+    """[N, rows, columns, channels]."""
+    batch, *_, channels = of_rank(op, "images", 4)
+    count, eight = of_rank(op, "transforms", 2)
+    misfit = is_known(count, batch) and count not in (1, batch)
+    if differ((eight,), (8,)) or misfit:
+        raise ModelError(f"{op.label}: transforms {op['transforms'].shape} of {batch} images")
+    return ((batch, *sizes_of(op, "output_shape"), channels),)
+
+
 def sizes_of(op: View, name: str) -> tuple[int, ...]:
     """Rows and columns as an input tells them."""
     sizes = listed(op[name])
