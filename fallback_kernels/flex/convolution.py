@@ -23,9 +23,8 @@ def convolution(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     if is_depthwise(op):
         weights = np.moveaxis(filter, (-2, -1), (0, -1)).reshape(x.shape[-1], -1, filter.shape[-1])
     else:
-        weights = np.moveaxis(filter, -2, 0).reshape(filter.shape[-2] * int(np.prod(taps)), -1)
-        groups = x.shape[-1] // filter.shape[-2]
-        weights = weights.reshape(len(weights), groups, -1).transpose(1, 0, 2)
+        groups, depth = x.shape[-1] // filter.shape[-2], filter.shape[-2] * int(np.prod(taps))
+        weights = np.moveaxis(filter, -2, 0).reshape(depth, groups, -1).transpose(1, 0, 2)
     rows = cells.reshape(-1, len(weights), weights.shape[1]).transpose(1, 0, 2)
     sums = (rows @ weights).transpose(1, 0, 2).reshape(*counts, -1)
     return (as_said(op, sums.astype(inputs[0].dtype)),)

@@ -138,7 +138,7 @@ def crops(op: View, inputs: Inputs, state: State) -> Outputs:
 
     def pick(at_y: Array, at_x: Array) -> Array:
         place = (number, at_y.astype(np.int64)[..., 0], at_x.astype(np.int64)[..., 0])
-        return image[place].astype(np.float32)
+        return np.asarray(image[place], np.float32)
 
     if node["method"] == "nearest":
         result = pick(np.floor(y + np.float32(0.5)), np.floor(x + np.float32(0.5)))

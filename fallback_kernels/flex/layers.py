@@ -35,7 +35,8 @@ def _elu(x: Array) -> Array:
 
 def _selu(x: Array) -> Array:
     number = x.dtype.type
-    return np.where(x < 0, number(SELU_SCALE * SELU_ALPHA) * np.expm1(x), number(SELU_SCALE) * x)
+    low = number(SELU_SCALE * SELU_ALPHA) * np.expm1(x)
+    return np.asarray(np.where(x < 0, low, number(SELU_SCALE) * x))
 
 
 _UNARY: dict[str, Callable[[Array], Array]] = {

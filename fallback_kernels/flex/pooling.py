@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tflite_ort.schema.shapes.flex.pooling import (
     patch_windows,
     pool_windows,
 )
+from tflite_ort.schema.shapes.registry import MOST_CELLS
 from tflite_ort.schema.values.flex import node_of
 
 View = OperatorView[Any]
@@ -121,6 +123,10 @@ def dilation(op: View, inputs: Inputs, state: State) -> Outputs:
 def patches(op: View, inputs: Inputs, state: State) -> Outputs:
     """The cells of each window, with zeros outside of the image."""
     op = seen(op, inputs)
-    cells = cut(inputs[0], patch_windows(op))
+    along = patch_windows(op)
+    count = prod(each.count * each.kernel for each in along) * len(inputs[0])
+    if count * inputs[0].shape[-1] > MOST_CELLS:
+        raise KernelError(f"patches of more than {MOST_CELLS} cells")
+    cells = cut(inputs[0], along)
     moved = cells.transpose(0, 1, 2, 4, 5, 3)
     return (np.ascontiguousarray(moved).reshape(*moved.shape[:3], -1),)

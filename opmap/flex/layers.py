@@ -154,7 +154,8 @@ def _moments(
 def local_response(op: View, g: Graph) -> None:
     """LRN, whose alpha is of the mean of squares."""
     node, x = node_of(op), op["input"]
-    size = 2 * node["depth_radius"] + 1
+    channels, radius = x.shape[-1], node["depth_radius"]
+    size = 2 * (min(radius, channels) if is_known(channels) else radius) + 1
     result = g.op(
         "LRN",
         read_computed(g, x, FLOAT, Layout.FIRST),

@@ -32,6 +32,7 @@ _T = TensorType
 _NARROW = frozenset({_T.INT8, _T.UINT8, _T.INT16, _T.UINT16})
 # Each cell of a window takes a Slice.
 _MOST_CELLS = 1024
+_FAR = 64
 
 
 def layout_of(op: View) -> Layout:
@@ -155,6 +156,8 @@ def _cells(
         raise Untranslatable("windows over an unknown size")
     if np.prod([each.kernel for each in along]) > _MOST_CELLS:
         raise Untranslatable(f"windows of more than {_MOST_CELLS} cells")
+    if any((each.before or 0) + (each.after or 0) > 4 * each.size + _FAR for each in along):
+        raise Untranslatable("windows that reach far beyond the input")
     if any(each.is_padded for each in along):
         before = [0, *(each.before or 0 for each in along), 0]
         after = [0, *(each.after or 0 for each in along), 0]

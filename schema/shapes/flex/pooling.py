@@ -13,11 +13,17 @@ from tflite_ort.schema.file.enums import Padding
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import Shape, Shapes, flex_rule
 from tflite_ort.schema.values.flex import node_of
-from tflite_ort.schema.values.semantics import conv_output_size, explicit_padding
+from tflite_ort.schema.values.semantics import (
+    conv_output_size,
+    explicit_padding,
+    within_reach,
+)
 from tflite_ort.schema.values.sizes import differ, is_known, unknown_shape
 from tflite_ort.schema.values.view import OperatorView
 
 View = OperatorView[Any]
+
+_FAR = 64  # cells of padding, more than which have to be few beside those of an input
 
 
 @record
@@ -75,8 +81,9 @@ def windows_along(
     pads: Sequence[Any] = (None,) * len(input)
     if node["padding"] == "EXPLICIT":
         pads = _explicit(op, node["explicit_paddings"], len(input))
-    columns = (inner(op, input), kernel, inner(op, strides), inner(op, dilations), inner(op, pads))
-    return [_along(op, *column) for column in zip(*columns, strict=True)]
+    sizes, steps, rates = (inner(op, values) for values in (input, strides, dilations))
+    edges = pads[2:] if is_channels_first(op) else pads[1:-1]
+    return [_along(op, *column) for column in zip(sizes, kernel, steps, rates, edges, strict=True)]
 
 
 def _explicit(op: View, given: Sequence[int], rank: int) -> list[tuple[int, int]]:
@@ -97,6 +104,8 @@ def _along(
     after: int | None
     if pad is not None:
         before, after = pad
+        if is_known(size) and max(pad) > _FAR + 4 * size:
+            raise ModelError(f"{op.label}: {max(pad)} cells of padding beside {size} of the input")
         wide = size + before + after if is_known(size) else size
         count = conv_output_size(Padding.VALID, wide, kernel, stride, dilation)
     else:
@@ -152,7 +161,21 @@ def pool_windows(op: View) -> list[WindowsAlong] | None:
         raise ModelError(f"{op.label}: windows {tuple(kernel)}, expected one size for each axis")
     if prod(kernel) != prod(inner(op, kernel)):
         raise ModelError(f"{op.label}: windows {tuple(kernel)} over images or channels")
-    return windows_along(op, inner(op, kernel), strides)
+    sizes = inner(op, op.present_inputs()[0].shape)
+    reached = [
+        _reached(op, size, cells) for size, cells in zip(sizes, inner(op, kernel), strict=True)
+    ]
+    return windows_along(op, reached, strides)
+
+
+def _reached(op: View, size: int, kernel: int) -> int:
+    """The cells of a window that the input can have."""
+    padding = node_of(op)["padding"]
+    if padding == "EXPLICIT":
+        if is_known(size) and kernel > _FAR + 4 * size:
+            raise ModelError(f"{op.label}: a window of {kernel} over {size} cells")
+        return kernel
+    return within_reach(Padding[padding], size, kernel)
 
 
 @flex_rule("AvgPool", "AvgPool3D", "MaxPool", "MaxPool3D", "MaxPoolV2", "MaxPoolWithArgmax")
