@@ -221,7 +221,7 @@ def projective(op: View, inputs: Inputs, state: State) -> Outputs:
         inside = (at_y >= 0) & (at_y < height) & (at_x >= 0) & (at_x < width)
         i, j = (np.where(inside, at, 0).astype(np.int64) for at in (at_y, at_x))
         found = images[number, np.broadcast_to(i, shape), np.broadcast_to(j, shape)]
-        return np.where(inside[..., None], found, fill.astype(images.dtype))
+        return np.asarray(np.where(inside[..., None], found, fill.astype(images.dtype)))
 
     if kind == "NEAREST":
         return (pick(_rounded(at_y), _rounded(at_x)).astype(images.dtype),)

@@ -17,7 +17,7 @@ from tflite_ort.opmap.flex.elementwise import (
 )
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.registry import flex_translator
-from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
+from tflite_ort.schema import OperatorView, TensorType, TensorView
 from tflite_ort.schema.shapes.flex.layers import format_places, per_channel
 from tflite_ort.schema.values.flex import node_of
 from tflite_ort.schema.values.sizes import is_known, known_product
@@ -138,15 +138,18 @@ def _moments(
     """(mean, variance) of each channel, and the same with the variance of a sample."""
     shape = op["x"].shape
     axes = [0, *range(2, len(shape))]
-    channels = shape[1] if layout is Layout.LAST else shape[-1]
-    if not is_known(*shape):
-        raise Untranslatable("batch normalization in training mode of an unknown number of cells")
-    count = known_product(shape) // max(channels, 1)
     mean = g.op("ReduceMean", value, g.ints(axes))
     less = g.op("Sub", value, mean)
     spread = g.op("ReduceMean", g.op("Mul", less, less), g.ints(axes), keepdims=0)
     centre = g.op("Reshape", mean, g.ints([-1]))
-    share = g.constant(count / max(count - 1, 1), np.float32)
+    cells = [shape[0], *(shape[2:] if layout is Layout.LAST else shape[1:-1])]
+    if is_known(*cells):
+        count = known_product(cells)
+        share = g.constant(count / max(count - 1, 1), np.float32)
+    else:
+        whole = g.op("ReduceProd", g.op("Gather", g.op("Shape", value), g.ints(axes)), keepdims=0)
+        fewer = g.larger(g.op("Sub", whole, g.ints(1)), g.ints(1))
+        share = g.op("Div", *(g.cast(each, ir.DataType.FLOAT) for each in (whole, fewer)))
     return (centre, spread), (centre, g.op("Mul", spread, share))
 
 
@@ -172,7 +175,7 @@ def cross_entropy(op: View, g: Graph) -> None:
     """LogSoftmax times the labels, and Softmax less the labels."""
     x, labels = (read_computed(g, op[n], FLOATS, Layout.LAST) for n in ("features", "labels"))
     if op["features"].shape != op.outputs[1].shape:
-        x = g.op("Expand", x, g.shape(op.outputs[1].shape))
+        x = g.op("Expand", x, g.op("Shape", labels))
     zero = _like(g, op["features"], 0)
     products = g.op("Mul", labels, g.op("Neg", g.op("LogSoftmax", x, axis=-1)))
     products = g.op("Where", g.op("Equal", labels, zero), zero, products)
