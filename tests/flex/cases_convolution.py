@@ -34,6 +34,7 @@ def conv(
 
 X, V = reals(2, 7, 8, 4), reals(2, 4, 5, 6, 3)
 F, D, F3 = reals(3, 2, 4, 6), reals(3, 2, 4, 2), reals(2, 3, 2, 3, 4)
+# TensorFlow sums products of 16 bits in 16 bits: more than one rounding is between.
 HALF, WIDE = np.float16, np.float64
 WHOLE = RNG.integers(-9, 10, (1, 5, 5, 2)).astype(np.int32)
 WEIGHTS = RNG.integers(-9, 10, (3, 3, 2, 3)).astype(np.int32)

@@ -15,6 +15,7 @@ X = np.float32([-100, -20, -2.5, -0.5, 0, 0.25, 3, 20, 100, np.inf, -np.inf])
 FINITE = X[:9]
 ROWS = RNG.uniform(-5, 5, (4, 7)).astype(np.float32)
 LABELS = RNG.dirichlet(np.ones(7), 4).astype(np.float32)
+# 16 bits have an epsilon of 1e-3; TensorFlow rounds between the steps of rows.
 HALF, WIDE = np.float16, np.float64
 INTS = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64, np.uint32, np.uint64)
 IMAGE = RNG.uniform(-2, 2, (2, 3, 4, 5)).astype(np.float32)
@@ -71,6 +72,7 @@ CASES = [
     Case("BiasAdd", [IMAGE.astype(HALF), GAMMA.astype(HALF)], rtol=1e-3),
     *(Case("BiasAdd", [edges(d).reshape(3, 4), edges(d)[:4]]) for d in INTS),
     *(norm(name, note="training") for name in NORMS),
+    norm("FusedBatchNormV3", IMAGE[:, None].repeat(2, 1), "volume", data_format="NDHWC"),
     norm("FusedBatchNormV3", note="average", exponential_avg_factor=0.25),
     norm("FusedBatchNormV3", IMAGE.astype(HALF), "half", rtol=2e-3),
     Case("LRN", [IMAGE], {"depth_radius": 1, "bias": 2, "alpha": 0.5, "beta": 0.75}),

@@ -62,6 +62,7 @@ def argmax(x: Array, size: Any, step: Any, padding: str, note: str = "", **more:
     return pool("MaxPoolWithArgmax", x, size, step, f"{padding}-{note}", padding=padding, **more)
 
 
+# A mean of 16-bit floats has a larger tolerance: TensorFlow rounds each sum to 16 bits.
 FILTER = image(3, 2, 3)
 CASES = [
     pool("AvgPool", X, (2, 3), (2, 3), "valid"),
