@@ -78,12 +78,13 @@ def average(op: View, inputs: Inputs, state: State) -> Outputs:
 
 @flex_kernel("MaxPool", "MaxPool3D", "MaxPoolV2")
 def greatest(op: View, inputs: Inputs, state: State) -> Outputs:
-    """The greatest cell inside the image; at least the lowest finite number."""
+    """The greatest cell inside the image that is a number; at least the lowest finite one."""
     op, x = seen(op, inputs), inputs[0]
     along, least = _along(op), lowest(x.dtype)
     wide = widened(channels_last(op, x))
-    found = cut(wide, along, wide.dtype.type(least)).max(axis=tuple(range(-len(along), 0)))
-    return (as_said(op, np.maximum(found, wide.dtype.type(least)).astype(x.dtype)),)
+    cells = cut(wide, along, wide.dtype.type(least))
+    found = np.fmax.reduce(cells, axis=tuple(range(-len(along), 0)), initial=least)
+    return (as_said(op, found.astype(x.dtype)),)
 
 
 @flex_kernel("MaxPoolWithArgmax")

@@ -105,3 +105,12 @@ def test_window_beyond_the_image(providers: list[str] | None) -> None:
     attributes = {"ksize": (1, HUGE, HUGE, 1), "strides": (1, 1, 1, 1), "padding": "SAME"}
     (got,) = invoked([Case("MaxPool", [IMAGE * 3], attributes)], providers)
     np.testing.assert_array_equal(got, IMAGE * 3)
+
+
+def test_greatest_number() -> None:
+    """What is no number is passed over in numpy, as TensorFlow does; ONNX Runtime may take it."""
+    x = np.arange(32, dtype=np.float32).reshape(1, 2, 16, 1)
+    x.reshape(-1)[[0, 3, 20, 23]] = np.nan
+    attributes = {"ksize": (1, 2, 2, 1), "strides": (1, 2, 2, 1), "padding": "VALID"}
+    (got,) = invoked([Case("MaxPool", [x], attributes)], [])
+    np.testing.assert_array_equal(got.reshape(-1), [17, 19, 21, 22, 25, 27, 29, 31])
