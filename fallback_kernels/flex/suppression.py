@@ -78,4 +78,21 @@ def _overlaps(box: Array, others: Array) -> Array:
     return np.where((area > 0) & (areas > 0), shares, np.float32(0))
 
 
+@flex_kernel("NonMaxSuppressionWithOverlaps")
+def with_overlaps(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """The best boxes, without those that overlap a better one by more than the threshold."""
+    overlaps, scores = inputs[:2]
+    most, limit, lowest = (value.item() for value in inputs[2:])
+    if scores.ndim != 1 or overlaps.shape != (len(scores),) * 2:
+        raise KernelError(f"overlaps of shape {overlaps.shape} of {scores.shape} scores")
+    order = np.argsort(-scores, kind="stable")
+    kept: list[int] = []
+    for box in order[scores[order] > np.float32(lowest)].tolist():
+        if len(kept) >= most:
+            break
+        if not (overlaps[box, kept] > np.float32(limit)).any():
+            kept.append(box)
+    return (np.array(kept, np.int32),)
+
+
 refuse_rest("suppression")

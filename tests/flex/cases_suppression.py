@@ -55,6 +55,7 @@ def single(name: str, inputs: list[Array], note: str = "", **attributes: Any) ->
     return Case(name, inputs, attributes, places, by_numpy=True, note=note)
 
 
+OVERLAPS = RNG.uniform(0, 1, (20, 20)).astype(np.float32)
 HARD = [B, S, most(12), number(0.3), number(0.4)]
 FEW = [most(2), most(20), *COMBINED[2:]]
 CASES = [
@@ -70,4 +71,13 @@ CASES = [
     combined(boxes(2, 15, 1) * 2, scores(2, 15, 3), COMBINED, clip_boxes=False),
     combined(boxes(2, 5, 1), scores(2, 5, 2), FEW, pad_per_class=True),
     combined(boxes(2, 5, 1), scores(2, 5, 2), FEW),
+    *(
+        Case(
+            "NonMaxSuppressionWithOverlaps",
+            [OVERLAPS, S, most(count), number(limit), number(lowest)],
+            exports=False,
+            note=f"{count}-{limit}",
+        )
+        for count, limit, lowest in ((3, 0.8, -1), (20, 0.8, 0.3), (20, 0, 0))
+    ),
 ]

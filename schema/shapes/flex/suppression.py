@@ -26,3 +26,11 @@ def combined(op: OperatorView[Any]) -> Shapes:
     if is_known(total) and total < 0:
         raise ModelError(f"{op.label}: {total} boxes of each image")
     return (batch, total, 4), (batch, total), (batch, total), (batch,)
+
+
+@flex_rule("NonMaxSuppressionWithOverlaps")
+def with_overlaps(op: OperatorView[Any]) -> Shapes:
+    """As many boxes as there are found."""
+    of_rank(op, "overlaps", 2)
+    of_rank(op, "scores", 1)
+    return ((unknown_size(),),)

@@ -1,0 +1,169 @@
+"""TensorFlow's images: colors, crops, bicubic resizing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.opmap.flex.elementwise import FLOATS, read_computed, write_computed
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.registry import flex_translator
+from tflite_ort.schema import OperatorView, TensorType, Untranslatable
+from tflite_ort.schema.shapes.flex.images import bicubic_weights
+from tflite_ort.schema.values.flex import node_of
+from tflite_ort.schema.values.sizes import is_known
+
+View = OperatorView[Any]
+_T = TensorType
+
+
+class _Numbers:
+    """Arithmetic of one float type."""
+
+    def __init__(self, g: Graph, type: TensorType) -> None:
+        self.g = g
+        self.dtype = np.dtype(np.float64 if type is _T.FLOAT64 else np.float32)
+
+    def __call__(self, op_type: str, *values: ir.Value | float, **attributes: Any) -> ir.Value:
+        given = [v if isinstance(v, ir.Value) else self.of(v) for v in values]
+        return self.g.op(op_type, *given, **attributes)
+
+    def of(self, number: float) -> ir.Value:
+        """A constant."""
+        return self.g.constant(number, self.dtype)
+
+    def parts(self, x: ir.Value) -> list[ir.Value]:
+        """The three channels, each [..., 1]."""
+        return list(self.g.op_multi("Split", x, outputs=3, axis=-1, num_outputs=3))
+
+
+@flex_translator("AdjustContrastv2")
+def contrast(op: View, g: Graph) -> None:
+    """The distance from the mean of rows and columns, times a factor."""
+    x = op["images"]
+    n, value = _Numbers(g, x.type), read_computed(g, x, FLOATS, Layout.LAST)
+    mean = g.op("ReduceMean", value, g.ints([x.rank - 3, x.rank - 2]))
+    moved = n("Mul", n("Sub", value, mean), g.read(op["contrast_factor"]))
+    write_computed(g, op.output, n("Add", moved, mean), Layout.LAST)
+
+
+def _hue(n: _Numbers, x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """(hue, greatest, range), each [..., 1]; the hue in 0..1."""
+    red, green, blue = n.parts(x)
+    high = n("Max", red, green, blue)
+    spread = n("Sub", high, n("Min", red, green, blue))
+    some = n("Greater", spread, 0)
+    norm = n("Div", 1 / 6, n("Where", some, spread, 1))
+    of_red = n("Mul", norm, n("Sub", green, blue))
+    of_green = n("Add", n("Mul", norm, n("Sub", blue, red)), 2 / 6)
+    of_blue = n("Add", n("Mul", norm, n("Sub", red, green)), 4 / 6)
+    other = n("Where", n("Equal", green, high), of_green, of_blue)
+    hue = n("Where", some, n("Where", n("Equal", red, high), of_red, other), 0)
+    return n("Where", n("Less", hue, 0), n("Add", hue, 1), hue), high, spread
+
+
+def _shares(n: _Numbers, hue: ir.Value) -> ir.Value:
+    """How much of each color [..., 3] a hue has."""
+    six = n("Mul", hue, 6)
+    red = n("Sub", n("Abs", n("Sub", six, 3)), 1)
+    green, blue = (n("Sub", 2, n("Abs", n("Sub", six, place))) for place in (2, 4))
+    return n("Clip", n("Concat", red, green, blue, axis=-1), 0, 1)
+
+
+def _saturation(n: _Numbers, high: ir.Value, spread: ir.Value) -> ir.Value:
+    positive = n("Greater", high, 0)
+    return n("Where", positive, n("Div", spread, n("Where", positive, high, 1)), 0)
+
+
+def _to_rgb(n: _Numbers, hue: ir.Value, saturation: ir.Value, value: ir.Value) -> ir.Value:
+    colored = n("Mul", saturation, _shares(n, hue))
+    return n("Mul", n("Add", n("Sub", 1, saturation), colored), value)
+
+
+@flex_translator("RGBToHSV", "HSVToRGB", "AdjustHue", "AdjustSaturation")
+def colors(op: View, g: Graph) -> None:
+    """Hue, saturation and value, and back."""
+    image = op["images"]
+    n, x = _Numbers(g, image.type), read_computed(g, image, FLOATS, Layout.LAST)
+    if op.name == "FlexHSVToRGB":
+        result = _to_rgb(n, *n.parts(x))
+    else:
+        hue, high, spread = _hue(n, x)
+        if op.name == "FlexRGBToHSV":
+            result = n("Concat", hue, _saturation(n, high, spread), high, axis=-1)
+        elif op.name == "FlexAdjustHue":
+            turned = n("Add", hue, g.read(op["delta"]))
+            shares = _shares(n, n("Sub", turned, n("Floor", turned)))
+            result = n("Add", n("Sub", high, spread), n("Mul", spread, shares))
+        else:
+            scaled = n("Mul", _saturation(n, high, spread), g.read(op["scale"]))
+            result = _to_rgb(n, hue, n("Clip", scaled, 0, 1), high)
+    write_computed(g, op.output, result, Layout.LAST)
+
+
+@flex_translator("CropAndResize")
+def crops(op: View, g: Graph) -> None:
+    """GatherND of the pixels around each place."""
+    image, n = op["image"], _Numbers(g, _T.FLOAT32)
+    (_, height, width, _), (_, rows, columns, _) = image.shape, op.output.shape
+    if not is_known(height, width, rows, columns):
+        raise Untranslatable("images or crops of an unknown size")
+    value = g.cast(g.read(image, domain=Domain.FILE), ir.DataType.FLOAT)
+    edges = g.op_multi("Split", g.read(op["boxes"]), outputs=4, axis=1, num_outputs=4)
+    y = _places(n, edges[0], edges[2], height, rows)
+    x = _places(n, edges[1], edges[3], width, columns)
+    y, x = g.op("Unsqueeze", y, g.ints([2])), g.op("Unsqueeze", x, g.ints([1]))
+    inside = None
+    for at, size in ((y, height), (x, width)):
+        within = g.op("And", n("GreaterOrEqual", at, 0), n("LessOrEqual", at, size - 1))
+        inside = within if inside is None else g.op("And", inside, within)
+    assert inside is not None
+    y, x = n("Clip", y, 0, height - 1), n("Clip", x, 0, width - 1)
+    images = g.op("Reshape", g.whole(op["box_ind"]), g.ints([-1, 1, 1, 1]))
+    around = g.op("Concat", g.op("Shape", images, end=1), g.ints([rows, columns, 1]), axis=0)
+
+    def pick(at_y: ir.Value, at_x: ir.Value) -> ir.Value:
+        last = g.ints([3])
+        parts = [g.op("Unsqueeze", g.cast(v, ir.DataType.INT64), last) for v in (at_y, at_x)]
+        whole = [g.op("Expand", part, around) for part in (images, *parts)]
+        return g.op("GatherND", value, g.op("Concat", *whole, axis=3))
+
+    if node_of(op)["method"] == "nearest":
+        result = pick(n("Floor", n("Add", y, 0.5)), n("Floor", n("Add", x, 0.5)))
+    else:
+        low_y, low_x = n("Floor", y), n("Floor", x)
+        past_y, past_x = (
+            g.op("Unsqueeze", n("Sub", at, low), g.ints([3]))
+            for at, low in ((y, low_y), (x, low_x))
+        )
+        lines = []
+        for line in (low_y, n("Ceil", y)):
+            left, right = pick(line, low_x), pick(line, n("Ceil", x))
+            lines.append(n("Add", left, n("Mul", n("Sub", right, left), past_x)))
+        result = n("Add", lines[0], n("Mul", n("Sub", lines[1], lines[0]), past_y))
+    inside = g.op("Unsqueeze", inside, g.ints([3]))
+    g.write(op.output, n("Where", inside, result, node_of(op)["extrapolation_value"]))
+
+
+def _places(n: _Numbers, first: ir.Value, last: ir.Value, old: int, new: int) -> ir.Value:
+    """[boxes, new]: where the rows of crops are among the old ones."""
+    if new == 1:
+        return n("Mul", n("Mul", n("Add", first, last), 0.5), old - 1)
+    scale = n("Div", n("Mul", n("Sub", last, first), old - 1), new - 1)
+    counted = n.g.constant(np.arange(new, dtype=np.float32))
+    return n("Add", n("Mul", first, old - 1), n("Mul", counted, scale))
+
+
+@flex_translator("ResizeBicubic")
+def bicubic(op: View, g: Graph) -> None:
+    """Products with the weights of rows and of columns."""
+    image, node = op["images"], node_of(op)
+    old, new = image.shape[1:3], op.output.shape[1:3]
+    if not is_known(*old, *new):
+        raise Untranslatable("images of an unknown size")
+    given = node["align_corners"], node["half_pixel_centers"]
+    rows, columns = (bicubic_weights(a, b, *given) for a, b in zip(old, new, strict=True))
+    x = g.cast(g.read(image, layout=Layout.FIRST, domain=Domain.FILE), ir.DataType.FLOAT)
+    whole = g.op("MatMul", g.op("MatMul", g.constant(rows), x), g.constant(columns.T))
+    g.write(op.output, whole, layout=Layout.FIRST)
