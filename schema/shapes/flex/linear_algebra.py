@@ -123,10 +123,7 @@ def _align(op: View) -> str:
     return str(node_of(op)["align"]) if op.name.endswith("V3") else ALIGN
 
 
-_PARTS = ("MatrixDiagPart", "BatchMatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
-
-
-@flex_rule(*_PARTS)
+@flex_rule("MatrixDiagPart", "BatchMatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
 def matrix_diag_part(op: View) -> Shapes | None:
     """[..., diagonals, longest], or [..., longest] of one diagonal."""
     *batch, rows, columns = _matrix(op, op["input"].shape)
