@@ -1,1 +1,2 @@
-"""TensorFlow's random numbers: without seeds they are TFLite's own operators, with constant seeds constants."""
+"""TensorFlow's random numbers: those without seeds are TFLite's own operators, and those of
+stateless operators with constant seeds are constants."""
