@@ -153,7 +153,7 @@ def shuffle(op: View, inputs: Inputs, state: State) -> Outputs:
     if not x.ndim or x.size <= 1 or len(x) <= 1:
         return (x.copy(),)
     count = len(x)
-    words = state.taken(-(-count // PHILOX_LANES)).words(count).tolist()
+    words = state.taken(-(-(count - 1) // PHILOX_LANES)).words(count - 1).tolist()
     order = list(range(count))
     for place in range(count - 1):
         other = place + words[place] % (count - place)
