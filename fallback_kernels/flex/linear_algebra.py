@@ -40,7 +40,7 @@ def matmul(op: View, inputs: Inputs, state: State) -> Outputs:
     for place, name in enumerate(("transpose_a", "transpose_b")):
         if node[name]:
             factors[place] = np.swapaxes(factors[place], -1, -2)
-    return (_product(*factors, like=inputs[0]),)
+    return (_product(factors[0], factors[1], inputs[0]),)
 
 
 @flex_kernel("BatchMatMul", "BatchMatMulV2")
@@ -50,7 +50,7 @@ def batch_matmul(op: View, inputs: Inputs, state: State) -> Outputs:
     for place, name in enumerate(("adj_x", "adj_y")):
         if node[name]:
             factors[place] = _adjoint(factors[place])
-    return (_product(*factors, like=inputs[0]),)
+    return (_product(factors[0], factors[1], inputs[0]),)
 
 
 def _product(x: Array, y: Array, like: Array) -> Array:
@@ -115,8 +115,10 @@ def cholesky(op: View, inputs: Inputs, state: State) -> Outputs:
 @flex_kernel("Qr")
 def qr(op: View, inputs: Inputs, state: State) -> Outputs:
     """A matrix of orthogonal columns, and an upper triangle."""
-    mode = "complete" if node_of(op)["full_matrices"] else "reduced"
-    q, r = _solved(lambda x: np.linalg.qr(x, mode=mode), _wide(inputs[0]))
+    whole = node_of(op)["full_matrices"]
+    q, r = _solved(
+        lambda x: np.linalg.qr(x, mode="complete" if whole else "reduced"), _wide(inputs[0])
+    )
     return _rounded(q, inputs[0]), _rounded(r, inputs[0])
 
 

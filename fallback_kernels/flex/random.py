@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.fallback_kernels.flex.philox import (
+from tflite_ort.fallback_kernels.flex.rest import refuse_rest
+from tflite_ort.fallback_kernels.idioms.random_streams import (
     SPARE,
     Draws,
     Stream,
@@ -19,7 +20,6 @@ from tflite_ort.fallback_kernels.flex.philox import (
     uniform,
     unit_double,
 )
-from tflite_ort.fallback_kernels.flex.rest import refuse_rest
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.arithmetic.generators import PHILOX_LANES, SKIPPED

@@ -148,9 +148,10 @@ def matrix_diag(op: View) -> Shapes | None:
     batch = _matrix(op, shape, 2)[:-2] if is_band(k) else shape[:-1]
     if is_band(k) and differ(shape[-2:-1], (band.count,)):
         raise ModelError(f"{op.label}: {shape[-2]} diagonals, expected {band.count}")
-    if not is_known(shape[-1]) or any(each is None for each in given):
+    wanted = [int(each.item()) for each in given if each is not None]
+    if not is_known(shape[-1]) or len(wanted) < len(given):
         return ((*batch, *unknown_shape(2)),)
-    rows, columns = band.size(shape[-1], *([int(each.item()) for each in given] or (-1, -1)))
+    rows, columns = band.size(shape[-1], *(wanted or (-1, -1)))
     if rows * columns > MOST_CELLS:
         raise ModelError(f"{op.label}: a matrix of {rows} rows of {columns}")
     return ((*batch, rows, columns),)

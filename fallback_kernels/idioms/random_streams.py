@@ -82,6 +82,8 @@ def uniform(stream: Stream, count: int, dtype: np.dtype[Any]) -> Array:
 
 def _pairs(words: Words, dtype: np.dtype[Any]) -> Array:
     """Normal numbers by Box and Muller, as many as words, or half of them if of 64 bits."""
+    units: Array
+    turn: Array
     if dtype == np.float64:
         units = unit_double(words)
         turn = 2 * np.pi * units[..., 1::2]
@@ -132,7 +134,8 @@ def integers(stream: Stream, count: int, low: Array, high: Array) -> Array:
     first, end = (int(each.item()) % 2 ** (8 * unsigned.itemsize) for each in (low, high))
     span = np.array((end - first) % 2 ** (8 * unsigned.itemsize), unsigned)
     drawn = full_integers(stream, count, unsigned) % span
-    return (drawn + np.array(first, unsigned)).view(low.dtype)
+    found: Array = (drawn + np.array(first, unsigned)).view(low.dtype)
+    return found
 
 
 class Draws:
@@ -145,7 +148,8 @@ class Draws:
 
     def _block(self) -> Words:
         self.at += 1
-        return self.stream.blocks(np.array([self.at - 1]))[0]
+        words: Words = self.stream.blocks(np.array([self.at - 1]))[0]
+        return words
 
     def uniform(self) -> float:
         """In [0, 1)."""
