@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.fallback_kernels.audio import audiospectrogram, mfcc
+from tflite_ort.fallback_kernels import audio
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.values.flex import node_of
 
 View = OperatorView[Any]
-
-flex_kernel("AudioSpectrogram")(audiospectrogram)
-flex_kernel("Mfcc")(mfcc)
 
 _SCALE = 1 << 15  # of a sample of 1.0
 _BYTES = 2  # of a sample
@@ -25,6 +22,18 @@ _FORMAT = struct.Struct("<HHIIHH")
 _CHUNK = struct.Struct("<4sI")
 _START = 12  # bytes before the first chunk
 _MOST_VALUES = 1 << 26
+
+
+@flex_kernel("AudioSpectrogram")
+def audiospectrogram(op: View, inputs: Inputs, state: State) -> Outputs:
+    """As the custom operator of TFLite."""
+    return audio.audiospectrogram(op, inputs, state)
+
+
+@flex_kernel("Mfcc")
+def mfcc(op: View, inputs: Inputs, state: State) -> Outputs:
+    """As the custom operator of TFLite."""
+    return audio.mfcc(op, inputs, state)
 
 
 @flex_kernel("DecodeWav")
@@ -79,15 +88,15 @@ def _chunk(content: bytes, at: int) -> tuple[bytes, int, int]:
 @flex_kernel("EncodeWav")
 def encode_wav(op: View, inputs: Inputs, state: State) -> Outputs:
     """A file of samples [samples, channels], which are cut to [-1, 1)."""
-    audio, rate = inputs[0], int(inputs[1].item())
-    if audio.ndim != 2 or not audio.size or rate <= 0 or audio.shape[1] >= 2**16:
-        raise KernelError(f"samples of shape {audio.shape} at {rate} Hz")
-    if np.isnan(audio).any():
+    samples, rate = inputs[0], int(inputs[1].item())
+    if samples.ndim != 2 or not samples.size or rate <= 0 or samples.shape[1] >= 2**16:
+        raise KernelError(f"samples of shape {samples.shape} at {rate} Hz")
+    if np.isnan(samples).any():
         raise KernelError("a sample is not a number")
-    wide = audio.astype(np.float64) * _SCALE
+    wide = samples.astype(np.float64) * _SCALE
     codes = np.trunc(wide + np.copysign(0.5, wide)).clip(-_SCALE, _SCALE - 1).astype("<i2")
-    frame = _BYTES * audio.shape[1]
-    form = _FORMAT.pack(_PCM, audio.shape[1], rate, rate * frame % 2**32, frame, 8 * _BYTES)
+    frame = _BYTES * samples.shape[1]
+    form = _FORMAT.pack(_PCM, samples.shape[1], rate, rate * frame % 2**32, frame, 8 * _BYTES)
     body = codes.tobytes()
     chunks = _CHUNK.pack(b"fmt ", len(form)) + form + _CHUNK.pack(b"data", len(body)) + body
     found = np.empty((), object)

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from tflite_ort.opmap.audio import audiospectrogram, mfcc
-from tflite_ort.opmap.registry import flex_translator
+from typing import Any
 
-flex_translator("AudioSpectrogram")(audiospectrogram)
-flex_translator("Mfcc")(mfcc)
+from tflite_ort.opmap import audio
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.registry import flex_translator
+from tflite_ort.schema import OperatorView
+
+
+@flex_translator("AudioSpectrogram")
+def audiospectrogram(op: OperatorView[Any], g: Graph) -> None:
+    """As the custom operator of TFLite."""
+    audio.audiospectrogram(op, g)
+
+
+@flex_translator("Mfcc")
+def mfcc(op: OperatorView[Any], g: Graph) -> None:
+    """As the custom operator of TFLite."""
+    audio.mfcc(op, g)
