@@ -15,7 +15,7 @@ from tflite_ort.schema.arithmetic.diagonals import ALIGN, Band, Places, is_band
 from tflite_ort.schema.arithmetic.einsum import Equation
 from tflite_ort.schema.values.complex_pairs import is_complex, part_dtype
 from tflite_ort.schema.values.flex import node_of
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import has_zero, is_known
 
 View = OperatorView[Any]
 _T = TensorType
@@ -81,10 +81,11 @@ def einsum(op: View, g: Graph) -> None:
     """Einsum; dimensions that dots stand for have letters, since ONNX Runtime's dots stand for the
     same number of them in every input, and do not broadcast."""
     tensors = op.present_inputs()
-    if any(0 in tensor.shape for tensor in tensors):
+    if any(has_zero(*tensor.shape) for tensor in tensors):
         raise Untranslatable("sums of no element")
     equation = Equation.of(node_of(op)["equation"], [each.shape for each in tensors])
-    if not all(each is None or is_known(*each) for each in equation.dotted) and len(tensors) > 1:
+    dotted = [each for each in equation.dotted if each is not None]
+    if len(dotted) > 1 and not all(is_known(*each) for each in dotted):
         raise Untranslatable("dots that stand for sizes that are not known")
     text, dropped = equation.lettered()
     values = [read_computed(g, each, _SUMS, Layout.LAST) for each in tensors]
@@ -100,7 +101,7 @@ def einsum(op: View, g: Graph) -> None:
 def determinant(op: View, g: Graph) -> None:
     """Det, which ONNX Runtime has for float32."""
     x = op["input"]
-    if x.type is not _T.FLOAT32 or not is_known(*x.shape[-2:]) or 0 in x.shape:
+    if x.type is not _T.FLOAT32 or not is_known(*x.shape[-2:]) or has_zero(*x.shape):
         raise Untranslatable(f"determinants of {x.type.name} matrices of {x.shape}")
     g.write(op.output, g.op("Det", g.read(x)))
 
@@ -154,7 +155,7 @@ def _write_picked(
     op: View, g: Graph, flat: ir.Value, axis: int, places: Places, padding: TensorView | None
 ) -> None:
     """The elements of `flat` at `places` along an axis; those at -1 are padding."""
-    if not places.size or 0 in op.output.shape:
+    if not places.size or has_zero(*op.output.shape):
         raise Untranslatable("no element")
     if (places < 0).any():
         dtype = part_dtype(op.output.dtype)
