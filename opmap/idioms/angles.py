@@ -25,20 +25,24 @@ def atan2(op: View, g: Graph, y: ir.Value, x: ir.Value) -> ir.Value:
         raise Untranslatable(f"shapes {shapes[0]} and {shapes[1]} differ")
     if may_differ(*shapes):
         x = matched(g, x, y)
-    dtype = op.output.dtype
+    return angle(g, y, x, op.output.dtype)
+
+
+def angle(g: Graph, y: ir.Value, x: ir.Value, dtype: np.dtype[Any]) -> ir.Value:
+    """As `atan2`, of values of one shape."""
     zero, right, straight = (g.constant(turn, dtype) for turn in (0, np.pi / 2, np.pi))
     high, wide = g.op("Abs", y), g.op("Abs", x)
     quotient = g.op("Div", g.op("Min", high, wide), g.op("Max", high, wide))
     quotient = g.op("Where", g.op("Equal", high, wide), g.op("Sign", high), quotient)
-    angle = _arctangent(g, quotient, dtype)
-    angle = g.op("Where", g.op("Greater", high, wide), g.op("Sub", right, angle), angle)
+    turn = _arctangent(g, quotient, dtype)
+    turn = g.op("Where", g.op("Greater", high, wide), g.op("Sub", right, turn), turn)
     below, left = (
         g.op("Or", g.op("Less", v, zero), g.op("Less", g.op("Reciprocal", v), zero)) for v in (y, x)
     )
-    angle = g.op("Where", left, g.op("Sub", straight, angle), angle)
-    # Where(below, Neg(angle), angle) would not do: ONNX Runtime's Where loses the sign of a zero.
+    turn = g.op("Where", left, g.op("Sub", straight, turn), turn)
+    # Where(below, Neg(turn), turn) would not do: ONNX Runtime's Where loses the sign of a zero.
     sign = g.op("Where", below, g.constant(-1, dtype), g.constant(1, dtype))
-    return g.op("Mul", angle, sign)
+    return g.op("Mul", turn, sign)
 
 
 def _arctangent(g: Graph, x: ir.Value, dtype: np.dtype[Any]) -> ir.Value:

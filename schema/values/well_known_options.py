@@ -8,15 +8,22 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from tflite_ort.optional import late
 from tflite_ort.records import record
 from tflite_ort.schema.file.enums import ActivationFunctionType, Padding
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.layer_options import Pool2DOptions, TransposeConvOptions
+from tflite_ort.schema.values.operators import FLEX
 from tflite_ort.schema.values.view import OperatorView
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.values import flex
+else:
+    flex = late("tflite_ort.schema.values.flex")
 
 T = TypeVar("T")
 
@@ -101,7 +108,10 @@ class LandmarksToMatrixOptions:
 
 
 def map_options(op: OperatorView[Any], kind: type[T]) -> T:
-    """The fields of `kind` in the map that the options of `op` are."""
+    """The fields of `kind` in the map that the options of `op` are, or in TensorFlow's node."""
+    if op.name.startswith(FLEX):
+        node = flex.node_of(op)
+        return kind(**{field.name: node[field.name] for field in fields(kind)})  # type: ignore[arg-type]  # as below
     if not isinstance(op.options, Mapping):
         raise ModelError(f"{op.label}: the options are not a flexbuffer map")
     given = {}

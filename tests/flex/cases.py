@@ -71,8 +71,7 @@ class Case:
             else T(array.shape, tensor_type(array.dtype))
             for place, array in places
         ]
-        known = told_by(self.operator, inputs, ()) | dict(self.attributes)
-        outputs = [T((), type) for type in self._output_types(known)]
+        outputs = [T((), type) for type in self.output_types()]
         given = told_by(self.operator, inputs, outputs) | dict(self.attributes)
         tensors = {f"{prefix}in{place}": t for place, t in enumerate(inputs)}
         results = {f"{prefix}out{place}": t for place, t in enumerate(outputs)}
@@ -80,7 +79,10 @@ class Case:
         node = Node(f"Flex{self.operator}", list(tensors), list(results), options)
         return tensors | results, node
 
-    def _output_types(self, known: Mapping[str, Any]) -> list[Any]:
+    def output_types(self) -> list[Any]:
+        """The types of all outputs, as far as inputs and attributes tell them."""
+        inputs = [T(array.shape, tensor_type(array.dtype)) for array in self.inputs]
+        known = told_by(self.operator, inputs, ()) | dict(self.attributes)
         operator = flex_operator(self.operator)
         assert operator is not None, self.operator
         defaults = {name: each.default for name, each in operator.attributes.items()}

@@ -13,6 +13,8 @@ import pytest
 
 from tests.flex.cases import Case, answer, cases_of, families, model_of
 from tflite_ort import BridgeError, ExportError, Interpreter, export_onnx
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.values.complex_pairs import paired
 
 Array = npt.NDArray[Any]
 
@@ -41,8 +43,15 @@ def exported(cases: Sequence[Case], folder: Path) -> list[Array]:
     export_onnx(model_of(cases), path)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     names = [value.name for value in session.get_inputs()]
-    feeds = [array for case in cases for array in case.feeds()]
-    return list(session.run(None, dict(zip(names, feeds, strict=True))))
+    feeds = [paired(array) for case in cases for array in case.feeds()]
+    results = session.run(None, dict(zip(names, feeds, strict=True)))
+    types = [type for case in cases for type in case.output_types()]
+    return [_joined(each, NUMPY_DTYPE[type]) for each, type in zip(results, types, strict=True)]
+
+
+def _joined(array: Array, dtype: np.dtype[Any]) -> Array:
+    """An output of an exported file as the model's type: a complex number is two floats there."""
+    return array.copy().view(dtype)[..., 0] if dtype.kind == "c" else array
 
 
 def check(got: Sequence[Array], want: Sequence[Array], case: Case, place: str) -> None:

@@ -1,0 +1,247 @@
+"""Cases of linear algebra: products of every type, equations, factors, and diagonals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.flex.cases import Case
+from tests.flex.cases_elementwise import DTYPES
+from tflite_ort.schema.file.flex_table import flex_operator
+
+Array = npt.NDArray[Any]
+
+RNG = np.random.default_rng(11)
+# TensorFlow solves float32 in 32 bits, these kernels in 64; the matrices are well conditioned.
+CLOSE = {"float": 2e-5, "half": 2e-2, "complex64": 2e-5}
+_EXPORTED = {"float", "double", "half", "int16", "int32", "int64"}
+_COMPLEX = {"complex64", "complex128"}
+_NOWHERE = {"uint8", "uint16", "uint32", "uint64"}  # the CPU multiplies none of these
+
+
+def numbers(type: str, *shape: int) -> Array:
+    """Small numbers of a type."""
+    dtype = np.dtype(DTYPES[type])
+    if dtype.kind in "iu":
+        return RNG.integers(0 if dtype.kind == "u" else -9, 10, shape).astype(dtype)
+    real = RNG.integers(-16, 17, shape) / 8
+    return (real + 1j * RNG.integers(-16, 17, shape) / 8 if dtype.kind == "c" else real).astype(
+        dtype
+    )
+
+
+def regular(type: str, *shape: int) -> Array:
+    """Matrices that are far from singular."""
+    return (numbers(type, *shape) + 5 * np.eye(shape[-1])).astype(DTYPES[type])
+
+
+def definite(type: str, *shape: int) -> Array:
+    """Positive definite matrices."""
+    x = numbers(type, *shape)
+    return (x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(shape[-1])).astype(DTYPES[type])
+
+
+def types_of(name: str) -> list[str]:
+    operator = flex_operator(name)
+    assert operator is not None
+    return [each for each in operator.attributes["T"].allowed if each in set(DTYPES) - _NOWHERE]
+
+
+def close(type: str) -> float:
+    return CLOSE.get(type, 1e-6)
+
+
+def products() -> list[Case]:
+    found = []
+    for type in types_of("MatMul"):
+        exports = type in _EXPORTED | _COMPLEX
+        for a, b in ((False, False), (True, False), (False, True), (True, True)):
+            x = numbers(type, *((4, 3) if a else (3, 4)))
+            y = numbers(type, *((5, 4) if b else (4, 5)))
+            turns = {"transpose_a": a, "transpose_b": b}
+            note = f"{a}-{b}"
+            case = Case("MatMul", [x, y], turns, exports=exports, rtol=close(type), note=note)
+            found.append(case)
+    for name in ("BatchMatMul", "BatchMatMulV2"):
+        for type in types_of(name):
+            exports = type in _EXPORTED | _COMPLEX
+            x, y = numbers(type, 2, 3, 4), numbers(type, 2, 4, 5)
+            turned = [numbers(type, 2, 4, 3), numbers(type, 2, 5, 4)]
+            adjoints = {"adj_x": True, "adj_y": True}
+            found += [
+                Case(name, [x, y], exports=exports, rtol=close(type)),
+                Case(name, turned, adjoints, exports=exports, rtol=close(type), note="adjoint"),
+            ]
+            if name == "BatchMatMulV2":
+                wide = [numbers(type, 3, 1, 2, 4), numbers(type, 2, 4, 3)]
+                found.append(Case(name, wide, exports=exports, rtol=close(type), note="wide"))
+    x = numbers("float", 2, 3)
+    return [*found, Case("MatMul", [x, x], refused=True)]
+
+
+_EQUATIONS: dict[str, list[tuple[int, ...]]] = {
+    "ij,jk->ik": [(3, 4), (4, 5)],
+    "bij,bjk->bik": [(2, 3, 4), (2, 4, 5)],
+    "bqhd,bkhd->bhqk": [(2, 3, 2, 4), (2, 5, 2, 4)],
+    "abc,cde->abde": [(2, 3, 4), (4, 2, 3)],
+    "...ij,...jk->...ik": [(2, 1, 3, 4), (3, 4, 2)],
+    "ii->i": [(3, 3)],
+    "ii->": [(3, 3)],
+    "ijk->kji": [(2, 3, 4)],
+    "i,j->ij": [(3,), (4,)],
+    "ij->": [(3, 4)],
+    "...a->...": [(2, 3, 4)],
+}
+
+
+def equations() -> list[Case]:
+    found = []
+    for type in ("float", "double", "int32", "int64", "complex64", "complex128"):
+        for equation, shapes in _EQUATIONS.items():
+            inputs = [numbers(type, *shape) for shape in shapes]
+            exports, given = type not in _COMPLEX, {"equation": equation}
+            case = Case("Einsum", inputs, given, exports=exports, rtol=close(type), note=equation)
+            found.append(case)
+    x, y = numbers("float", 2, 3), numbers("float", 4, 2)
+    for equation in ("ij,jk->ik", "ij,jk", "i,jk->ik"):
+        found.append(Case("Einsum", [x, y], {"equation": equation}, refused=True, note=equation))
+    return found
+
+
+def factors() -> list[Case]:
+    found = []
+    for type in ("float", "double", "half", "complex64", "complex128"):
+        near = {"exports": False, "rtol": close(type)}
+        real = type != "half"
+        x = regular(type, 2, 4, 4)
+        if real:
+            found += [
+                Case("MatrixInverse", [x], **near),
+                Case("MatrixInverse", [x], {"adjoint": True}, note="adjoint", **near),
+                Case("Cholesky", [definite(type, 2, 3, 3)], **near),
+                Case("Qr", [numbers(type, 2, 4, 3)], **near),
+                Case("Qr", [numbers(type, 3, 4)], {"full_matrices": True}, note="wide", **near),
+                Case("Qr", [numbers(type, 4, 3)], {"full_matrices": True}, note="tall", **near),
+                Case("LogMatrixDeterminant", [x], outputs=2, **near),
+                Case("MatrixDeterminant", [x], exports=type == "float", rtol=close(type)),
+            ]
+        right = numbers(type, 2, 4, 2)
+        for lower in (True, False):
+            for adjoint in (True, False) if real else ():
+                given = {"lower": lower, "adjoint": adjoint}
+                note = f"{lower}-{adjoint}"
+                found.append(Case("MatrixTriangularSolve", [x, right], given, note=note, **near))
+        if real:
+            found.append(Case("MatrixTriangularSolve", [x[0], right], note="wide", **near))
+    singular = np.float32([[1, 2], [2, 4]])
+    return [
+        *found,
+        Case("MatrixDeterminant", [regular("float", 1, 1)], rtol=1e-6, note="one"),
+        Case("MatrixDeterminant", [singular], rtol=1e-6, note="singular"),
+        Case("LogMatrixDeterminant", [singular], exports=False, note="singular"),
+        Case("MatrixInverse", [singular], exports=False, refused=True),
+    ]
+
+
+_MOVED = ("float", "double", "int32", "int64", "uint8", "bool", "complex64", "half", "int16")
+
+
+def moved(type: str, *shape: int) -> Array:
+    if type == "bool":
+        return RNG.integers(0, 2, shape).astype(bool)
+    return numbers(type, *shape)
+
+
+def bands() -> list[Case]:
+    found = []
+    for type in _MOVED:
+        x = moved(type, 2, 3, 4)
+        for lower, upper in ((0, -1), (1, 0), (-1, 2), (0, 0)):
+            for index in (np.int32, np.int64) if type == "float" else (np.int64,):
+                limits = [np.array(lower, index), np.array(upper, index)]
+                found.append(
+                    Case("MatrixBandPart", [x, *limits], {}, (1, 2), note=f"{lower}-{upper}")
+                )
+    x = numbers("float", 3, 4)
+    return [
+        *found,
+        Case(
+            "MatrixBandPart", [x, np.int64(4), np.int64(0)], {}, (1, 2), exports=False, refused=True
+        ),
+    ]
+
+
+_ALIGNS = ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT")
+_BANDS = ([0], [-1, 1], [0, 2], [-2, -1], [1], [-2])
+
+
+def diagonals() -> list[Case]:
+    found = []
+    for type in _MOVED:
+        x, pad = moved(type, 2, 3, 4), moved(type, 1).reshape(())
+        found += [
+            Case("MatrixDiagPart", [x]),
+            Case("MatrixDiag", [x]),
+            Case("MatrixSetDiag", [x, moved(type, 2, 3)]),
+        ]
+        k = np.array([-1, 2], np.int32)
+        found += [
+            Case("MatrixDiagPartV3", [x, k, pad], {}, (1,)),
+            Case("MatrixSetDiagV3", [x, moved(type, 2, 4, 3), k], {}, (2,)),
+            Case("MatrixDiagV3", [x, np.array([-1, 1], np.int32), *_size(-1, -1), pad], {}, PLACES),
+        ]
+        if type in ("float", "double", "int32", "int64", "complex64"):
+            found += [Case("Diag", [moved(type, 3)]), Case("DiagPart", [moved(type, 3, 3)])]
+    found += [
+        Case("Diag", [numbers("float", 2, 3)]),
+        Case("DiagPart", [numbers("float", 2, 3, 2, 3)]),
+    ]
+    return [*found, *aligned()]
+
+
+PLACES = (1, 2, 3)
+
+
+def _size(rows: int, columns: int) -> list[Array]:
+    return [np.array(rows, np.int32), np.array(columns, np.int32)]
+
+
+def aligned() -> list[Case]:
+    found = []
+    x, pad = numbers("float", 2, 3, 4), np.array(9.5, np.float32)
+    for k in _BANDS:
+        bounds = np.array(k if len(k) > 1 else k[0], np.int32)
+        count = k[-1] - k[0] + 1
+        longest = min(3 + min(k[-1], 0), 4 - max(k[0], 0))
+        shape = (2, count, longest) if count > 1 else (2, longest)
+        values = numbers("float", *shape)
+        found += [
+            Case("MatrixDiagPartV2", [x, bounds, pad], {}, (1,), note=f"{k}"),
+            Case("MatrixSetDiagV2", [x, values, bounds], {}, (2,), note=f"{k}"),
+            Case("MatrixDiagV2", [values, bounds, *_size(3, 4), pad], {}, PLACES, note=f"{k}"),
+        ]
+        for align in _ALIGNS if count > 1 else ():
+            given, note = {"align": align}, f"{k}-{align}"
+            found += [
+                Case("MatrixDiagPartV3", [x, bounds, pad], given, (1,), note=note),
+                Case("MatrixSetDiagV3", [x, values, bounds], given, (2,), note=note),
+                Case("MatrixDiagV3", [values, bounds, *_size(3, 4), pad], given, PLACES, note=note),
+            ]
+    bad = np.array([1, 0], np.int32)
+    found += [
+        Case("MatrixDiagPartV3", [x, bad, pad], {}, (1,), refused=True),
+        Case("MatrixDiagPartV3", [x, np.array(4, np.int32), pad], {}, (1,), refused=True),
+        Case(
+            "MatrixDiagV3",
+            [x, np.array([0, 1], np.int32), *_size(2, 2), pad],
+            {},
+            PLACES,
+            refused=True,
+        ),
+    ]
+    return found
+
+
+CASES = [*products(), *equations(), *factors(), *bands(), *diagonals()]
