@@ -64,7 +64,8 @@ def _first_imports(
         given = op.present_inputs()
         if len(given) != 3 or given[0].index not in handles:
             return None
-        imports.setdefault(handles[given[0].index], _imported(*given[1:], bool(op.origin)))
+        table, keys, values = given
+        imports.setdefault(handles[table.index], _imported(keys, values, bool(op.origin)))
     return imports
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, flex_kernel
 from tflite_ort.records import record
-from tflite_ort.schema import KernelError, OperatorView
+from tflite_ort.schema import KernelError, ModelError, OperatorView
 from tflite_ort.schema.file.wire import Message
 from tflite_ort.schema.values.flex import Node, node_of
 
@@ -97,8 +97,7 @@ def parse_example(op: View, inputs: Inputs, state: State) -> Outputs:
     (serialized,) = parts["serialized"]
     if serialized.ndim > 1 or (op.name.endswith("ParseExample") and not serialized.ndim):
         raise KernelError(f"examples have shape {list(serialized.shape)}")
-    examples = [_example(bytes(each)) for each in serialized.reshape(-1)]
-    return _outputs(wanted, examples, single=not serialized.ndim)
+    return _outputs(wanted, serialized.reshape(-1), single=not serialized.ndim)
 
 
 @flex_kernel("ParseSingleExample")
@@ -112,7 +111,7 @@ def parse_single_example(op: View, inputs: Inputs, state: State) -> Outputs:
     if serialized.ndim:
         raise KernelError(f"an example has shape {list(serialized.shape)}")
     wanted = _wanted(node, [*keys, []], defaults)
-    return _outputs(wanted, [_example(bytes(serialized[()]))], single=True)
+    return _outputs(wanted, serialized.reshape(-1), single=True)
 
 
 def _wanted(node: Node, keys: list[list[bytes]], defaults: Sequence[Array]) -> _Wanted:
@@ -135,10 +134,10 @@ def _wanted(node: Node, keys: list[list[bytes]], defaults: Sequence[Array]) -> _
 def _example(content: bytes) -> Example:
     """The features of an Example by name; of one that stands twice the last counts."""
     found: dict[bytes, Feature] = {}
-    for features in Message(content, KernelError).blobs(1):
-        for entry in Message(features, KernelError).blobs(1):
-            pair = Message(entry, KernelError)
-            feature = Message(pair.blob(2), KernelError)
+    for features in Message(content, ModelError).blobs(1):
+        for entry in Message(features, ModelError).blobs(1):
+            pair = Message(entry, ModelError)
+            feature = Message(pair.blob(2), ModelError)
             lists = [number for number in feature.numbers if number in _LISTS.values()]
             if len(lists) > 1:
                 raise KernelError("a feature of several types")
@@ -169,7 +168,15 @@ def _nothing(type: str) -> Array:
     return np.empty(0, {"float": np.float32, "int64": np.int64, "string": np.object_}[type])
 
 
-def _outputs(wanted: _Wanted, examples: Sequence[Example], *, single: bool) -> Outputs:
+def _outputs(wanted: _Wanted, serialized: Array, *, single: bool) -> Outputs:
+    try:
+        examples = [_example(bytes(each)) for each in serialized]
+        return _taken(wanted, examples, single=single)
+    except ModelError as error:
+        raise KernelError(f"an example is damaged: {error}") from None
+
+
+def _taken(wanted: _Wanted, examples: Sequence[Example], *, single: bool) -> Outputs:
     sparse = [_sparse(examples, key, type, single) for key, type in wanted.sparse]
     dense = [_dense(examples, *each, single) for each in wanted.dense]
     ragged = [_ragged(examples, key, type, dtype) for key, type, dtype in wanted.ragged]

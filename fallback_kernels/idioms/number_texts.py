@@ -53,8 +53,8 @@ def _rounded_once(number: str, wide: float) -> np.float32:
     exact = Fraction(number)
     if exact == Fraction(wide):
         return narrow
-    low, high = sorted((narrow, other))
-    return high if exact > Fraction(wide) else low
+    larger = exact > Fraction(wide)
+    return np.float32(max(narrow, other) if larger else min(narrow, other))
 
 
 def text_of(
