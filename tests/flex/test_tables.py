@@ -40,13 +40,14 @@ def model(
     fill: str = "InitializeTableV2",
     *,
     known: bool = False,
+    kind: str = "HashTableV2",
 ) -> bytes:
     """A table of `keys` and `values` that is filled once, what is in it, and how much that is; and
     the size of another one that is not filled, unless all has to be `known`."""
     types = [name_of(keys), name_of(values)]
     own = dict(zip(("key_dtype", "value_dtype"), types, strict=True))
     named = ("Tkey", "Tval") if fill == "InitializeTableV2" else ("Tin", "Tout")
-    table = node("HashTableV2", [], ["h"], shared_name="t", **own)
+    table = node(kind, [], ["h"], shared_name="t", **own)
     other = node("HashTableV2", [], ["g"], shared_name="u", **own)
     tensors = {"h": HANDLE, "k": T.constant(keys), "v": T.constant(values), "g": HANDLE}
     filling = [node(fill, [h, "k", "v"], [], **dict(zip(named, types, strict=True))) for h in "h"]
@@ -133,3 +134,19 @@ def test_a_key_of_two_values_is_refused() -> None:
     for providers in ([], None):
         with pytest.raises(BridgeError, match="two values"):
             outputs(content, np.int64([3]), providers)
+
+
+def test_a_table_that_is_filled_once_does_not_change() -> None:
+    keys, values, asked, default = table("words_numbers")
+    content = model(keys, values, asked, default, "LookupTableImportV2", kind="MutableHashTableV2")
+    for providers in ([], None):
+        found, size, none = outputs(content, asked, providers)
+        assert (found.tolist(), size, none) == (*ANSWERS["words_numbers"], 0)
+
+
+def test_a_table_that_changes_is_refused() -> None:
+    keys, values, asked, default = table("words_numbers")
+    content = model(keys, values, asked, default, "LookupTableInsertV2", kind="MutableHashTableV2")
+    for providers in ([], None):
+        with pytest.raises(BridgeError):
+            outputs(content, asked, providers)
