@@ -76,7 +76,7 @@ def _encoded(
     attributes = {**places, name.removesuffix("s"): value}
     given = g.read(keys)
     if keys.dtype == np.int32:
-        given = g.op("Cast", given, to=ir.DataType.INT64)
+        given = g.cast(given, ir.DataType.INT64)
     return g.op("LabelEncoder", given, domain="ai.onnx.ml", **attributes)
 
 
