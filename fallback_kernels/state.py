@@ -18,6 +18,7 @@ from tflite_ort.schema import (
 )
 
 _NUMBERS, _TEXTS = np.dtype(np.int64), np.dtype(np.object_)
+_KEYS = (_NUMBERS, _TEXTS, np.dtype(np.int32))  # of TensorFlow's tables, which have any values
 
 
 @kernel(Op.VAR_HANDLE, versions=(1, 1))
@@ -48,14 +49,15 @@ def hashtable(op: OperatorView[HashtableOptions], inputs: Inputs, state: State) 
 def hashtable_import(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
     """The table of the keys and values; after a first import the table does not change."""
     table, keys, values = inputs
-    return (hash_table(keys, values) if table[()] is None else table,)
+    made = hash_table(keys, values, of_tensorflow=bool(op.origin)) if table[()] is None else table
+    return (made,)
 
 
 @kernel(Op.HASHTABLE_FIND, versions=(1, 1))
 def hashtable_find(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
     """The values of keys; the default for a key that is not in the table."""
     table, keys, default = inputs
-    _check_types(keys, default)
+    _check_types(keys, default, of_tensorflow=bool(op.origin))
     content, rest = table.item(), default.reshape(-1)[0]
     if content is None:
         raise KernelError("nothing has been imported into the table")
@@ -69,20 +71,26 @@ def hashtable_size(op: OperatorView[None], inputs: Inputs, state: State) -> Outp
     return (np.array([len(inputs[0][()] or ())], np.int64),)
 
 
-def hash_table(keys: Array, values: Array) -> Array:
-    """The table with these; of a key that comes twice the first value counts.
+def hash_table(keys: Array, values: Array, *, of_tensorflow: bool = False) -> Array:
+    """The table with these; of a key that comes twice the first value counts. TensorFlow's tables
+    have more types, and one value for a key.
 
     Raises:
         KernelError: there is no such table.
     """
-    _check_types(keys, values)
+    _check_types(keys, values, of_tensorflow=of_tensorflow)
     if keys.shape != values.shape:
         raise KernelError(f"keys {list(keys.shape)} and values {list(values.shape)} differ")
     table = np.empty((), np.object_)
-    table[()] = dict(zip(keys.reshape(-1)[::-1].tolist(), values.reshape(-1)[::-1], strict=True))
+    pairs = list(zip(keys.reshape(-1)[::-1].tolist(), values.reshape(-1)[::-1], strict=True))
+    content = table[()] = dict(pairs)
+    if of_tensorflow and any(content[key] != value for key, value in pairs):
+        raise KernelError("a key has two values")
     return table
 
 
-def _check_types(keys: Array, values: Array) -> None:
-    if (keys.dtype, values.dtype) not in ((_NUMBERS, _TEXTS), (_TEXTS, _NUMBERS)):
+def _check_types(keys: Array, values: Array, *, of_tensorflow: bool) -> None:
+    pair = (keys.dtype, values.dtype)
+    known = pair in ((_NUMBERS, _TEXTS), (_TEXTS, _NUMBERS))
+    if not (known or (of_tensorflow and keys.dtype in _KEYS)):
         raise KernelError(f"tables from {keys.dtype} to {values.dtype} are not implemented")

@@ -41,8 +41,8 @@ def _pass_on(source: TensorView, target: TensorView, g: Graph) -> None:
 def hashtable_find(op: OperatorView[None], g: Graph) -> None:
     """LabelEncoder (ai.onnx.ml) from keys to values.
 
-    With a computed default it goes from keys to positions, for a Gather from the values and the
-    default behind them.
+    With a computed default, or values that LabelEncoder does not have, it goes from keys to
+    positions, for a Gather from the values and the default behind them.
     """
     table, keys, default = op["table"].data, op["keys"], op["default"]
     if table is None:
@@ -51,7 +51,7 @@ def hashtable_find(op: OperatorView[None], g: Graph) -> None:
     if not content:
         first = g.reshape(_first(g, default), ())
         g.write(op.output, g.op("Expand", first, g.op("Shape", g.read(keys))))
-    elif default.data is None:
+    elif default.data is None or op.output.dtype not in (np.int64, np.object_):
         places = _encoded(g, keys, content, range(len(content)), len(content))
         values = np.array(list(content.values()), op.output.dtype)
         every = g.op("Concat", g.constants.add(values, "values"), _first(g, default), axis=0)
@@ -74,7 +74,10 @@ def _encoded(
     places = _attribute("keys", known) | _attribute("values", values)
     ((name, (value,)),) = _attribute("default", [rest]).items()
     attributes = {**places, name.removesuffix("s"): value}
-    return g.op("LabelEncoder", g.read(keys), domain="ai.onnx.ml", **attributes)
+    given = g.read(keys)
+    if keys.dtype == np.int32:
+        given = g.cast(given, ir.DataType.INT64)
+    return g.op("LabelEncoder", given, domain="ai.onnx.ml", **attributes)
 
 
 def _attribute(name: str, values: Iterable[Any]) -> dict[str, list[Any]]:

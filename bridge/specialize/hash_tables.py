@@ -64,15 +64,18 @@ def _first_imports(
         given = op.present_inputs()
         if len(given) != 3 or given[0].index not in handles:
             return None
-        imports.setdefault(handles[given[0].index], _imported(*given[1:]))
+        table, keys, values = given
+        imports.setdefault(handles[table.index], _imported(keys, values, bool(op.origin)))
     return imports
 
 
-def _imported(keys: TensorView, values: TensorView) -> npt.NDArray[np.object_] | None:
+def _imported(
+    keys: TensorView, values: TensorView, of_tensorflow: bool
+) -> npt.NDArray[np.object_] | None:
     if keys.data is None or values.data is None:
         return None
     try:
-        return state.hash_table(keys.data, values.data)
+        return state.hash_table(keys.data, values.data, of_tensorflow=of_tensorflow)
     except KernelError:  # as the import will
         return None
 

@@ -15,6 +15,7 @@ from tests.models import model_path
 from tests.one_op import T
 from tests.ops.custom_op import by_numpy, invoked
 from tflite_ort import Interpreter, KernelError
+from tflite_ort.fallback_kernels.idioms.regular_expressions import Expression
 from tflite_ort.schema import TensorType
 
 Array = npt.NDArray[Any]
@@ -111,3 +112,23 @@ def test_whitespace_tokenizer() -> None:
         found, splits = invoked(interpreter, [texts(words)])
         want = [word.encode() for word in words.decode(errors="replace").split()]
         assert (found.tolist(), splits.tolist()) == (want, [0, len(want)])
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"\pL", "(a*)*", "(?:x+x+)+y", r"\C", r"\B", "(x|x)*y", "é(?i)é"]
+)
+def test_expressions_that_are_not_the_same_or_take_long_are_refused(pattern: str) -> None:
+    with pytest.raises(KernelError, match="regular expression"):
+        Expression(pattern.encode())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"), [("x*x*x*y", b"x" * 3000), (r"\D", b"\xff"), ("a?" * 40 + "b", b"a" * 40)]
+)
+def test_expressions_that_take_long_on_a_text_are_refused(pattern: str, text: bytes) -> None:
+    with pytest.raises(KernelError, match="regular expression"):
+        Expression(pattern.encode()).replaced(text, b"", everywhere=True)
+
+
+def test_bytes_that_are_not_utf8_stay() -> None:
+    assert Expression(b"a+").replaced(b"\xffaa\xe9a", b"", everywhere=True) == b"\xff\xe9"

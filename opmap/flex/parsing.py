@@ -1,0 +1,1 @@
+"""TensorFlow's operators that read bytes: ONNX has none of them."""

@@ -1,0 +1,1 @@
+"""TensorFlow's operators that read pictures: ONNX Runtime has none of them."""

@@ -1,0 +1,1 @@
+"""TensorFlow's hash tables: they are TFLite's own, see `schema/flex/tables.py`."""

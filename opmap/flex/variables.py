@@ -1,0 +1,1 @@
+"""TensorFlow's variables: they are TFLite's own, see `schema/flex/variables.py`."""

@@ -1,0 +1,108 @@
+"""TensorFlow's variables, as TFLite's own. What changes one reads it, computes, and assigns it."""
+
+from __future__ import annotations
+
+from tflite_ort.schema.file.element_types import TensorType
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.options import (
+    AddOptions,
+    GatherOptions,
+    ShapeOptions,
+    SubOptions,
+    VarHandleOptions,
+)
+from tflite_ort.schema.flex.rewriting import Site, rewriting
+
+# Of which no two variables have to be one.
+_ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
+_SUMS = (TensorType.FLOAT32, TensorType.INT32, TensorType.INT64)
+
+
+@rewriting("VarHandleOp")
+def handle(site: Site) -> bool:
+    """VAR_HANDLE of a variable that has a name. Those of TFLite itself are others, whatever their
+    names are."""
+    name = site.node["shared_name"]
+    codes = site.drafts.model.operator_codes
+    if name in ("", _ANONYMOUS) or any(code.builtin_code is Op.VAR_HANDLE for code in codes):
+        return False
+    options = VarHandleOptions(container=site.node["container"], shared_name=name)
+    site.emit(Op.VAR_HANDLE, (), site.outputs, options)
+    return True
+
+
+@rewriting("ReadVariableOp")
+def read(site: Site) -> bool:
+    """READ_VARIABLE."""
+    site.emit(Op.READ_VARIABLE, site.inputs, site.outputs)
+    return True
+
+
+@rewriting("AssignVariableOp")
+def assign(site: Site) -> bool:
+    """ASSIGN_VARIABLE."""
+    site.emit(Op.ASSIGN_VARIABLE, site.inputs, ())
+    return True
+
+
+def _value(site: Site, kind: str = "dtype") -> int:
+    return site.through(Op.READ_VARIABLE, site.inputs[:1], site.node.type(kind))
+
+
+def _change(site: Site, value: int, by: int) -> None:
+    """Assign the sum of `value` and `by`, or their difference."""
+    adds = site.node.operator.name.removesuffix("VariableOp").endswith("Add")
+    op, options = (Op.ADD, AddOptions()) if adds else (Op.SUB, SubOptions())
+    changed = site.through(op, [value, by], site.type(value), options)
+    site.emit(Op.ASSIGN_VARIABLE, [site.inputs[0], changed], ())
+
+
+@rewriting("AssignAddVariableOp", "AssignSubVariableOp")
+def change(site: Site) -> bool:
+    """ADD or SUB of what the variable holds."""
+    if site.node.type("dtype") not in _SUMS:
+        return False
+    _change(site, _value(site), site.input("value"))
+    return True
+
+
+@rewriting("ResourceScatterAdd", "ResourceScatterSub")
+def scatter_rows(site: Site) -> bool:
+    """As `scatter`, of whole rows."""
+    indices = site.input("indices")
+    places = site.through(Op.EXPAND_DIMS, [indices, site.add_constant(-1)], site.type(indices))
+    return bool(site.tensors[site.input("updates")].shape) and _scatter(site, places, "dtype")
+
+
+@rewriting("ResourceScatterNdAdd", "ResourceScatterNdSub")
+def scatter(site: Site) -> bool:
+    """SCATTER_ND, which sums the updates of one place, and ADD or SUB."""
+    if site.node["bad_indices_policy"] not in ("", "DEFAULT", "ERROR"):
+        return False
+    return _scatter(site, site.input("indices"), "T")
+
+
+def _scatter(site: Site, indices: int, kind: str) -> bool:
+    if site.node.type(kind) not in _SUMS:
+        return False
+    value, type = _value(site, kind), site.type(indices)
+    shape = site.through(Op.SHAPE, [value], type, ShapeOptions(out_type=type))
+    updates = [indices, site.input("updates"), shape]
+    _change(site, value, site.through(Op.SCATTER_ND, updates, site.type(value)))
+    return True
+
+
+@rewriting("ResourceGather")
+def gather(site: Site) -> bool:
+    """GATHER of what the variable holds."""
+    batch = site.node["batch_dims"]
+    options = GatherOptions(axis=batch, batch_dims=batch)
+    site.emit(Op.GATHER, [_value(site), site.input("indices")], site.outputs, options)
+    return True
+
+
+@rewriting("ResourceGatherNd")
+def gather_nd(site: Site) -> bool:
+    """GATHER_ND of what the variable holds."""
+    site.emit(Op.GATHER_ND, [_value(site), site.input("indices")], site.outputs)
+    return True

@@ -1,0 +1,7 @@
+"""Variables: what sets and reads them is a model of several operators, see `test_variables.py`."""
+
+from __future__ import annotations
+
+from tests.flex.cases import Case
+
+CASES: list[Case] = []

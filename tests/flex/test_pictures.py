@@ -1,0 +1,70 @@
+"""What operators that read pictures do beside TensorFlow's answers."""
+
+from __future__ import annotations
+
+import struct
+import sys
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.flex.cases import Case, answer, cases_of, texts
+from tests.flex.cases_pictures import FOLDER, case
+from tflite_ort import BridgeError, Interpreter
+
+
+def decoded(operator: Case) -> Any:
+    interpreter = Interpreter(model_content=operator.model(), providers=[])
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+@pytest.mark.parametrize("file", ["rgb.jpg", "full.jpg", "gray.jpg"])
+def test_where_nothing_is_said_a_jpeg_is_decoded_accurately(file: str) -> None:
+    """TensorFlow takes its faster way, which is up to 3 levels off."""
+    (accurate,) = (
+        each for each in cases_of("pictures") if each.note.startswith(f"{file} {{'channels': 0")
+    )
+    want = answer("pictures", accurate)
+    assert want is not None
+    np.testing.assert_array_equal(decoded(case("DecodeJpeg", file)), want[0])
+
+
+@pytest.mark.parametrize(("side", "match"), [(30000, "bomb"), (10000, "10000 times 10000")])
+def test_a_large_picture_is_refused_before_it_is_read(side: int, match: str) -> None:
+    """A PNG whose header says so."""
+    content = bytearray((FOLDER / "gray.png").read_bytes())
+    content[16:24] = struct.pack(">II", side, side)
+    content[29:33] = struct.pack(">I", zlib.crc32(content[12:29]))
+    with pytest.raises(BridgeError, match=match):
+        decoded(Case("DecodePng", [texts(bytes(content)).reshape(())], {}, [0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "attributes"),
+    [
+        ("DecodePng", "rgb.png", {"channels": 1}),
+        ("DecodePng", "palette.png", {"channels": 4}),
+        ("DecodePng", "wide_rgb.png", {"dtype": "uint16"}),
+        ("DecodeJpeg", "cmyk.jpg", {}),
+        ("DecodeJpeg", "rgb.jpg", {"ratio": 2}),
+        ("DecodeJpeg", "rgb.jpg", {"dct_method": "INTEGER_FAST"}),
+        ("DecodeGif", "two.gif", {}),
+    ],
+)
+def test_other_pixels_than_tensorflow_s_are_refused(
+    name: str, file: str, attributes: dict[str, Any]
+) -> None:
+    with pytest.raises(BridgeError, match=r"not implemented|mode CMYK"):
+        decoded(case(name, file, **attributes))
+
+
+def test_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "PIL"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr("tflite_ort.optional.installed", lambda name: name != "PIL")
+    with pytest.raises(BridgeError, match="images"):
+        decoded(case("DecodePng", "rgb.png"))
