@@ -10,7 +10,6 @@ import numpy as np
 from tflite_ort.fallback_kernels.flex.rest import refuse_rest
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
-from tflite_ort.schema.arithmetic.diagonals import ALIGN, Band, Places, is_band
 from tflite_ort.schema.arithmetic.einsum import Equation
 from tflite_ort.schema.values.flex import node_of
 
@@ -143,82 +142,6 @@ def band_part(op: View, inputs: Inputs, state: State) -> Outputs:
     below = np.arange(rows)[:, None] - np.arange(columns)
     kept = ((lower < 0) | (below <= lower)) & ((upper < 0) | (-below <= upper))
     return (np.where(kept, x, np.zeros((), x.dtype)),)
-
-
-@flex_kernel("Diag")
-def diag(op: View, inputs: Inputs, state: State) -> Outputs:
-    """A tensor whose diagonal has the elements."""
-    (x,) = inputs
-    return (np.diag(x.reshape(-1)).reshape(x.shape * 2),)
-
-
-@flex_kernel("DiagPart")
-def diag_part(op: View, inputs: Inputs, state: State) -> Outputs:
-    """The diagonal of a tensor of two equal halves of dimensions."""
-    (x,) = inputs
-    shape = x.shape[: x.ndim // 2]
-    if shape * 2 != x.shape or not shape:
-        raise KernelError(f"{x.shape} has no two equal halves")
-    count = int(np.prod(shape))
-    return (x.reshape(count, count).diagonal().reshape(shape).copy(),)
-
-
-def _picked(flat: Array, places: Places, padding: Array) -> Array:
-    """The elements at `places` of the last dimension; `padding` at -1."""
-    if not flat.shape[-1]:
-        return np.full((*flat.shape[:-1], *places.shape), padding, flat.dtype)
-    found = flat[..., np.maximum(places, 0)]
-    return np.where(places >= 0, found, padding.astype(flat.dtype, copy=False))
-
-
-def _band(op: View, given: dict[str, Array]) -> tuple[Band, bool]:
-    """The diagonals that are asked for, and whether they have a dimension."""
-    if "k" not in given:
-        return Band(), False
-    align = node_of(op)["align"] if op.name.endswith("V3") else ALIGN
-    return Band.of(given["k"], align), is_band(given["k"])
-
-
-@flex_kernel("MatrixDiagPart", "BatchMatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
-def matrix_diag_part(op: View, inputs: Inputs, state: State) -> Outputs:
-    """Diagonals of matrices, with padding where they are shorter than the longest."""
-    given = dict(zip(op.names, inputs, strict=True))
-    x, (band, several) = given["input"], _band(op, given)
-    *batch, rows, columns = x.shape
-    places = band.places(rows, columns)
-    padding = given.get("padding_value", np.zeros((), x.dtype))
-    found = _picked(x.reshape(*batch, rows * columns), places, padding)
-    return (found if several else found[..., 0, :],)
-
-
-@flex_kernel("MatrixDiag", "BatchMatrixDiag", "MatrixDiagV2", "MatrixDiagV3")
-def matrix_diag(op: View, inputs: Inputs, state: State) -> Outputs:
-    """Matrices with these diagonals, and padding elsewhere."""
-    given = dict(zip(op.names, inputs, strict=True))
-    x, (band, several) = given["diagonal"], _band(op, given)
-    sizes = [int(given[name].item()) for name in ("num_rows", "num_cols") if name in given]
-    rows, columns = band.size(x.shape[-1], *(sizes or (-1, -1)))
-    places, batch = band.inverse(rows, columns), x.shape[: -2 if several else -1]
-    if several and x.shape[-2] != band.count:
-        raise KernelError(f"{x.shape[-2]} diagonals, expected {band.count}")
-    padding = given.get("padding_value", np.zeros((), x.dtype))
-    found = _picked(x.reshape(*batch, band.count * x.shape[-1]), places, padding)
-    return (found.reshape(*batch, rows, columns),)
-
-
-@flex_kernel("MatrixSetDiag", "BatchMatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3")
-def matrix_set_diag(op: View, inputs: Inputs, state: State) -> Outputs:
-    """Matrices with other diagonals."""
-    given = dict(zip(op.names, inputs, strict=True))
-    x, diagonals, (band, several) = given["input"], given["diagonal"], _band(op, given)
-    *batch, rows, columns = x.shape
-    longest = band.longest(rows, columns)
-    if diagonals.shape != (*batch, *([band.count] if several else []), longest):
-        raise KernelError(f"diagonals of {diagonals.shape} for matrices of {x.shape}")
-    places = band.inverse(rows, columns)
-    flat = diagonals.reshape(*batch, band.count * longest)
-    found = _picked(flat, places, np.zeros((), x.dtype)).reshape(x.shape)
-    return (np.where(places.reshape(rows, columns) >= 0, found, x),)
 
 
 refuse_rest("linear_algebra")

@@ -11,7 +11,6 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.movement import integers
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
-from tflite_ort.schema.arithmetic.diagonals import ALIGN, Band, Places, is_band
 from tflite_ort.schema.arithmetic.einsum import Equation
 from tflite_ort.schema.values.complex_pairs import is_complex, part_dtype
 from tflite_ort.schema.values.flex import node_of
@@ -141,96 +140,3 @@ def _write_where(op: View, g: Graph, kept: Any, value: ir.Value, other: ir.Value
     made = g.op("Where", g.constant(kept), value, other)
     made = made if wide == dtype else g.cast(made, dtype)
     g.write(output, made, domain=Domain.FILE)
-
-
-def _flat(g: Graph, tensor: TensorView, count: int) -> ir.Value:
-    """The last `count` dimensions as one, with one element of padding at its end."""
-    value, parts = g.read(tensor, domain=Domain.FILE), [2] if is_complex(tensor) else []
-    sizes = _sizes(tensor, count) if count else []
-    batch = tensor.shape[: tensor.rank - count]
-    return g.reshape(value, (*batch, int(np.prod(sizes, dtype=np.int64)), *parts))
-
-
-def _write_picked(
-    op: View, g: Graph, flat: ir.Value, axis: int, places: Places, padding: TensorView | None
-) -> None:
-    """The elements of `flat` at `places` along an axis; those at -1 are padding."""
-    if not places.size or has_zero(*op.output.shape):
-        raise Untranslatable("no element")
-    if (places < 0).any():
-        dtype = part_dtype(op.output.dtype)
-        parts = 1 if is_complex(op.output) else 0
-        shape = [1] * (axis + 1) + [2] * parts
-        if padding is None:
-            filler = g.constant(np.zeros(shape, dtype))
-        else:
-            filler = g.reshape(g.read(padding, domain=Domain.FILE), shape)
-        first = g.op("Gather", flat, g.ints([0]), axis=axis)
-        filler = g.op("Expand", filler, g.op("Shape", first))
-        flat = g.op("Concat", filler, flat, axis=axis)
-        places = places + 1
-    g.write(op.output, g.op("Gather", flat, g.ints(places), axis=axis), domain=Domain.FILE)
-
-
-def _band(op: View) -> tuple[Band, bool]:
-    if "k" not in op.names:
-        return Band(), False
-    k = np.array(integers(op["k"]))
-    align = node_of(op)["align"] if op.name.endswith("V3") else ALIGN
-    return Band.of(k, align), is_band(k)
-
-
-def _padding(op: View) -> TensorView | None:
-    return op["padding_value"] if "padding_value" in op.names else None
-
-
-@flex_translator("MatrixDiagPart", "BatchMatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
-def matrix_diag_part(op: View, g: Graph) -> None:
-    """Gather of the flat matrices, with padding before them."""
-    x, (band, several) = op["input"], _band(op)
-    places = band.places(*_sizes(x, 2))
-    places = places if several else places[0]
-    _write_picked(op, g, _flat(g, x, 2), x.rank - 2, places, _padding(op))
-
-
-@flex_translator("MatrixDiag", "BatchMatrixDiag", "MatrixDiagV2", "MatrixDiagV3")
-def matrix_diag(op: View, g: Graph) -> None:
-    """Gather of the flat diagonals, with padding before them."""
-    x, (band, several) = op["diagonal"], _band(op)
-    dimensions = 2 if several else 1
-    names = [name for name in ("num_rows", "num_cols") if name in op.names]
-    wanted = [integers(op[name])[0] for name in names] or [-1, -1]
-    rows, columns = band.size(_sizes(x, 1)[0], *wanted)
-    places = band.inverse(rows, columns).reshape(rows, columns)
-    _write_picked(op, g, _flat(g, x, dimensions), x.rank - dimensions, places, _padding(op))
-
-
-@flex_translator("MatrixSetDiag", "BatchMatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3")
-def matrix_set_diag(op: View, g: Graph) -> None:
-    """Gather of the flat matrices and after them the flat diagonals."""
-    x, diagonals, (band, several) = op["input"], op["diagonal"], _band(op)
-    rows, columns = _sizes(x, 2)
-    places, axis = band.inverse(rows, columns), x.rank - 2
-    both = [_flat(g, x, 2), _flat(g, diagonals, 2 if several else 1)]
-    places = np.where(places >= 0, places + rows * columns, np.arange(rows * columns))
-    joined = g.op("Concat", *both, axis=axis)
-    _write_picked(op, g, joined, axis, places.reshape(rows, columns), None)
-
-
-@flex_translator("Diag")
-def diag(op: View, g: Graph) -> None:
-    """Gather of the flat elements, with a zero before them."""
-    x = op["diagonal"]
-    count = int(np.prod(_sizes(x, x.rank), dtype=np.int64))
-    places = Band().inverse(count, count).reshape(x.shape * 2)
-    _write_picked(op, g, _flat(g, x, x.rank), 0, places, None)
-
-
-@flex_translator("DiagPart")
-def diag_part(op: View, g: Graph) -> None:
-    """Gather of the flat elements."""
-    x = op["input"]
-    shape = _sizes(x, x.rank)[: x.rank // 2]
-    count = int(np.prod(shape, dtype=np.int64))
-    places = Band().places(count, count).reshape(shape)
-    _write_picked(op, g, _flat(g, x, x.rank), 0, places, None)

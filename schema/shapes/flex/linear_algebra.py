@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from tflite_ort.schema.arithmetic.diagonals import ALIGN, Band, is_band
 from tflite_ort.schema.arithmetic.einsum import Equation
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.shapes.registry import MOST_CELLS, Shape, Shapes, broadcast, flex_rule
+from tflite_ort.schema.shapes.registry import Shape, Shapes, broadcast, flex_rule
 from tflite_ort.schema.values.flex import node_of
-from tflite_ort.schema.values.sizes import common, differ, is_known, unknown_shape, unknown_size
+from tflite_ort.schema.values.sizes import common, differ, is_known, unknown_size
 from tflite_ort.schema.values.view import OperatorView
 
 View = OperatorView[Any]
@@ -94,77 +91,3 @@ def solved(op: View) -> Shapes:
 def band_part(op: View) -> Shapes:
     """The shape of the matrices."""
     return (_matrix(op, op["input"].shape),)
-
-
-@flex_rule("Diag")
-def diag(op: View) -> Shapes:
-    """Every dimension twice."""
-    return (op["diagonal"].shape * 2,)
-
-
-@flex_rule("DiagPart")
-def diag_part(op: View) -> Shapes:
-    """The first half of the dimensions, which is as the second."""
-    shape = op["input"].shape
-    half = len(shape) // 2
-    if not shape or len(shape) % 2 or differ(shape[:half], shape[half:]):
-        raise ModelError(f"{op.label}: {shape} has no two equal halves")
-    return (tuple(map(common, shape[:half], shape[half:])),)
-
-
-def _k(op: View) -> Any:
-    """The diagonals; None where they are not known."""
-    if "k" not in op.names:
-        return np.zeros((), np.int32)
-    return op["k"].data
-
-
-def _align(op: View) -> str:
-    return str(node_of(op)["align"]) if op.name.endswith("V3") else ALIGN
-
-
-@flex_rule("MatrixDiagPart", "BatchMatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
-def matrix_diag_part(op: View) -> Shapes | None:
-    """[..., diagonals, longest], or [..., longest] of one diagonal."""
-    *batch, rows, columns = _matrix(op, op["input"].shape)
-    k = _k(op)
-    if k is None:
-        return None if op["k"].dynamic or op["k"].shape == (2,) else ((*batch, unknown_size()),)
-    band = Band.of(k, _align(op))
-    longest = band.longest(rows, columns) if is_known(rows, columns) else unknown_size()
-    return ((*batch, *([band.count] if is_band(k) else []), longest),)
-
-
-@flex_rule("MatrixDiag", "BatchMatrixDiag", "MatrixDiagV2", "MatrixDiagV3")
-def matrix_diag(op: View) -> Shapes | None:
-    """[..., rows, columns]."""
-    shape, k = _matrix(op, op["diagonal"].shape, 1), _k(op)
-    given = [op[name].data for name in ("num_rows", "num_cols") if name in op.names]
-    if k is None:
-        if op["k"].dynamic or op["k"].shape == (2,):
-            return None
-        return ((*shape[:-1], *unknown_shape(2)),)
-    band = Band.of(k, _align(op))
-    batch = _matrix(op, shape, 2)[:-2] if is_band(k) else shape[:-1]
-    if is_band(k) and differ(shape[-2:-1], (band.count,)):
-        raise ModelError(f"{op.label}: {shape[-2]} diagonals, expected {band.count}")
-    wanted = [int(each.item()) for each in given if each is not None]
-    if not is_known(shape[-1]) or len(wanted) < len(given):
-        return ((*batch, *unknown_shape(2)),)
-    rows, columns = band.size(shape[-1], *(wanted or (-1, -1)))
-    if rows * columns > MOST_CELLS:
-        raise ModelError(f"{op.label}: a matrix of {rows} rows of {columns}")
-    return ((*batch, rows, columns),)
-
-
-@flex_rule("MatrixSetDiag", "BatchMatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3")
-def matrix_set_diag(op: View) -> Shapes:
-    """The shape of the matrices; the diagonals have the shape that MatrixDiagPart makes."""
-    shape, k = _matrix(op, op["input"].shape), _k(op)
-    if k is not None and is_known(*shape[-2:]):
-        band = Band.of(k, _align(op))
-        counts = (band.count,) if is_band(k) else ()
-        expected = (*shape[:-2], *counts, band.longest(*shape[-2:]))
-        if differ(op["diagonal"].shape, expected):
-            raise ModelError(f"{op.label}: diagonals {op['diagonal'].shape}, expected {expected}")
-    return (shape,)
