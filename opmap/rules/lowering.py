@@ -103,7 +103,8 @@ def lower(
         for tensor, output_name in zip(outputs, output_names, strict=True)
     ]
     g.forget_offers()
-    return Lowered(_model(g, arguments, results, name), refusals, g.nodes)
+    model = _model(g, arguments, results, name, whole=not refusals)
+    return Lowered(model, refusals, g.nodes)
 
 
 def _one_by_one(
@@ -219,11 +220,17 @@ def _output(g: Graph, tensor: TensorView, name: str, dimensions: dict[int, str])
 
 
 def _model(
-    g: Graph, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], name: str
+    g: Graph, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], name: str, *, whole: bool
 ) -> ir.Model:
+    """The model of the nodes that lead to `outputs`.
+
+    Args:
+        whole: all operators were translated: else the model is not run, and no rule is asked.
+    """
     nodes = ir.leading_to(outputs, g.nodes)
     graph = ir.Graph(inputs, outputs, nodes, name=name)
-    rewrite_nodes(Stage.NODES, graph, NodesAround(g.target, g.constants))
+    if whole:
+        rewrite_nodes(Stage.NODES, graph, NodesAround(g.target, g.constants))
     if [body for node in nodes for body in node.bodies]:
         hold_values(graph)
     used = graph.read_ids()
