@@ -55,15 +55,16 @@ Known differences:
 
 - TensorFlow 2.18.1 writes zeros for `Round` of int32 and int64; here integers stay as they are.
 - What a complex number divided by 0 is differs between numpy and TensorFlow.
-- `DecodeJpeg` without a `dct_method` decodes accurately; TensorFlow's faster method is up to 3 of 255
-  levels off that. With `INTEGER_ACCURATE` the pixels are equal.
-- TensorFlow 2.18.1's `FusedPadConv2D` is right for the first image of a batch alone; here it is right for
-  all.
-- TensorFlow leaves the moments of `FusedBatchNorm` unwritten in inference; here they are those it is given.
+- `DecodeJpeg` without a `dct_method` decodes accurately; TensorFlow's faster method is up to 3 of
+  255 levels off that. With `INTEGER_ACCURATE` the pixels are equal.
+- TensorFlow 2.18.1's `FusedPadConv2D` is right for the first image of a batch alone; here it is
+  right for all.
+- TensorFlow leaves the moments of `FusedBatchNorm` unwritten in inference; here they are those that
+  it is given.
 - `TopKV2` with `sorted=False` has the order of a heap in TensorFlow, and is sorted here.
 - Pools of the largest pass over NaN in TensorFlow; ONNX Runtime may give NaN.
-- `Cholesky` of a matrix that is not positive definite, and `MatrixTriangularSolve` with a zero on the
-  diagonal, are refused; TensorFlow gives NaN or infinity.
+- `Cholesky` of a matrix that is not positive definite, and `MatrixTriangularSolve` with a zero on
+  the diagonal, are refused; TensorFlow gives NaN or infinity.
 
 ## How to add an operator
 
