@@ -255,10 +255,10 @@ def _tensor(tensor: Tensor, type: TensorType, scales: dict[TensorType, tuple[flo
     t = T(tensor.shape, type, scale, zero_point)
     if tensor.values is None:
         return t
-    data = np.full(tensor.shape, tensor.values).astype(NUMPY_DTYPE[type])
+    data = np.full(tensor.shape, tensor.values)
     if type in PACKED_BITS:
         data = data.clip(*quantized_range(type))
-    return T(tensor.shape, type, scale, zero_point, data=data)
+    return T(tensor.shape, type, scale, zero_point, data=data.astype(NUMPY_DTYPE[type]))
 
 
 def _values(t: T) -> Array:
