@@ -430,19 +430,19 @@ CHECKS: Mapping[str, Check] = {
     "Where": Check(chosen, zeros=True),
 }
 # Functions of real numbers, those with other operators inside, and what moves elements as those
-# above do; some are TFLite's names too.
+# above do; some are names of TFLite or TensorFlow.
 UNTRIED = frozenset(
     {
         *("AveragePool", "Conv", "ConvTranspose", "DFT", "Gemm", "GlobalAveragePool", "GridSample"),
         *("Erf", "Gelu", "HardSigmoid", "HardSwish", "LRN", "LayerNormalization", "LeakyRelu"),
         *("LogSoftmax", "NonMaxSuppression", "RandomUniform", "ReduceL2", "ReduceMean", "Resize"),
-        *("Cosh", "Shrink", "Sinh", "Softmax", "Tan", "ThresholdedRelu"),
-        *("GRU", "LSTM", "RNN", "If", "Loop", "Scan"),
+        *("Cosh", "Det", "Einsum", "Shrink", "Sinh", "Softmax", "Softsign", "Tan"),
+        *("GRU", "LSTM", "RNN", "If", "Loop", "Scan", "ThresholdedRelu", "Mean", "Selu", "Sum"),
         *("ConstantOfShape", "DepthToSpace", "ScatterND", "Shape", "Size", "SpaceToDepth"),
         *("Flatten", "Split", "TensorScatter", "Unique"),
         # Of floats, or of codes that tests of operators compare one by one.
         *("Attention", "DynamicQuantizeLinear", "GroupNormalization", "QLinearConv"),
-        *("RotaryEmbedding", "CastLike"),
+        *("RotaryEmbedding", "CastLike", "BatchNormalization"),
         # Only the table of opsets names them.
         *("BitwiseNot", "Col2Im", "Mish", "RandomNormal", "ReduceL1"),
         *("RegexFullMatch", "StringConcat", "StringSplit"),
