@@ -40,16 +40,16 @@ def main() -> int:
     folders = options.folders or [MODELS / name for name in FOLDERS]
     networks = [path for folder in folders for path in sorted(folder.rglob("*.tflite"))]
     names = options.rule or [rule.name for rule in RULES]
+    fired = _survey(names, networks, options.fires)
+    rows = []
     with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
-        fired = dict(pool.imap(partial(_fires, names), networks))
-        rows = []
         for name in names:
-            found = [path for path in networks if name in fired[path]]
+            found = [path for path in networks if name in fired[str(path)]]
             timed = pool.map(partial(_timed, name, options.seconds), found[: options.networks])
             rows.append({"rule": name, "fires": len(found), "of": len(networks), "timed": timed})
             print(_said(rows[-1]), flush=True)
-    if options.json:
-        files.write_text(options.json, json.dumps(rows, indent=1))
+            if options.json:
+                files.write_text(options.json, json.dumps(rows, indent=1))
     return 0
 
 
@@ -60,10 +60,22 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=4, help="for each network and rule")
     parser.add_argument("--networks", type=int, default=6, help="timed for each rule, at most")
     parser.add_argument("--json", type=Path, help="the rows as a file")
+    parser.add_argument("--fires", type=Path, help="the survey: read if it is there, else written")
     return parser.parse_args()
 
 
-def _fires(names: Sequence[str], path: Path) -> tuple[Path, list[str]]:
+def _survey(names: Sequence[str], networks: Sequence[Path], kept: Path | None) -> dict[str, Any]:
+    """The rules that fire in each network; it times nothing, so all processors may do it."""
+    if kept and kept.exists():
+        return dict(json.loads(kept.read_text()))
+    with multiprocessing.get_context("fork").Pool(maxtasksperchild=1) as pool:
+        fired = dict(pool.imap_unordered(partial(_fires, names), networks))
+    if kept:
+        files.write_text(kept, json.dumps(fired, indent=1))
+    return fired
+
+
+def _fires(names: Sequence[str], path: Path) -> tuple[str, list[str]]:
     """The rules that change the session graphs of a network."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -73,7 +85,7 @@ def _fires(names: Sequence[str], path: Path) -> tuple[Path, list[str]]:
             with without(name):
                 if session_digests(path) != plain:
                     found.append(name)
-        return path, found
+        return str(path), found
 
 
 def _timed(name: str, seconds: float, path: Path) -> Row:
