@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort import BridgeError, Interpreter
+from tflite_ort.base.files import write_text
 from tflite_ort.command.arrays import AnyInterpreter, set_inputs
 from tflite_ort.command.benchmark import Difference, difference, litert_interpreter, machine
 from tflite_ort.comparison.drawn import random_inputs
-from tflite_ort.files import write_text
 from tflite_ort.prediction.tensors import unique_names
 
 Array = npt.NDArray[Any]

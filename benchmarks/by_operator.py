@@ -26,11 +26,11 @@ import numpy as np
 
 from benchmarks.invoke_overhead import one_add
 from tflite_ort import BridgeError, Interpreter, WellKnownOpResolver
+from tflite_ort.base.files import write_text
 from tflite_ort.command.arrays import AnyInterpreter, set_inputs
 from tflite_ort.command.benchmark import machine
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
-from tflite_ort.files import write_text
 from tflite_ort.opmap import Target
 from tflite_ort.providers.provider import ON_CPU
 from tflite_ort.providers.traits import traits_of

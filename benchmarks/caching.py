@@ -27,8 +27,8 @@ from unittest.mock import patch
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 from tflite_ort import BridgeError, Interpreter
+from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import machine
-from tflite_ort.files import write_text
 from tflite_ort.plan.stored import StoredPlan
 from tflite_ort.providers import session
 from tflite_ort.providers.plain_session import PlainSession

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort import install_as
-from tflite_ort.files import write_text, writing
+from tflite_ort.base.files import write_text, writing
 
 Floats = npt.NDArray[np.float32]
 Run = Callable[[], list[float]]

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.client_packages import CLIENTS, Files
+from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import machine
-from tflite_ort.files import write_text
 
 RUNTIMES = ("litert", "tflite-ort")
 MARK = "<!-- table of clients -->"

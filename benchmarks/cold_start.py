@@ -20,8 +20,8 @@ import tempfile
 from pathlib import Path
 
 from tflite_ort import Interpreter
+from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import machine
-from tflite_ort.files import write_text
 from tflite_ort.providers.stored_graph import PACKED, READ_AS
 
 MODELS = Path(

@@ -17,8 +17,8 @@ import numpy as np
 import onnxruntime
 
 from tflite_ort import Interpreter, export_onnx
+from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import interleaved, machine
-from tflite_ort.files import write_text
 from tflite_ort.schema import AddOptions, ModelBuilder, Op
 
 BAR_MICROSECONDS = 5.0

@@ -29,8 +29,8 @@ from onnx import helper
 
 import tflite_ort.opmap
 from benchmarks.kernel_trials import CHECKS, UNTRIED, Check, Trial
+from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import machine
-from tflite_ort.files import write_text
 from tflite_ort.opmap.rules.lowering import OPSET
 from tflite_ort.providers.session import ORT_ERRORS, ORT_VERSION
 from tflite_ort.providers.traits import CPU

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort import Interpreter
-from tflite_ort.files import writing
+from tflite_ort.base.files import writing
 from tflite_ort.schema import (
     Buffer,
     FullyConnectedOptions,

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort import install_as
-from tflite_ort.files import write_bytes
+from tflite_ort.base.files import write_bytes
 from tflite_ort.schema import (
     AddOptions,
     FullyConnectedOptions,

@@ -16,8 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tflite_ort import Interpreter
+from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import machine
-from tflite_ort.files import write_text
 
 MODELS = Path(
     os.environ.get("TFLITE_ORT_MODELS") or Path(__file__).parents[2] / "shared" / "models"

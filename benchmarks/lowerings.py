@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.recurrent import Network
-from tflite_ort.files import write_text
+from tflite_ort.base.files import write_text
+from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.providers.trials import exact_weight_type
-from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     ActivationFunctionType,
     Conv2DOptions,

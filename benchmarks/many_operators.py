@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from tflite_ort import BridgeError, Interpreter
+from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import machine
-from tflite_ort.files import write_text
 from tflite_ort.schema import read_model
 
 SHARED = Path(os.environ.get("TFLITE_ORT_MODELS") or Path(__file__).parents[2] / "shared")

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.mediapipe_mesh import joined
-from tflite_ort.files import write_bytes
+from tflite_ort.base.files import write_bytes
 from tflite_ort.schema import Buffer, Model, read_model, write_model
 from tflite_ort.schema.file.model import Metadata
 from tflite_ort.schema.file.model_metadata import (

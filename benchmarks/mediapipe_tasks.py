@@ -27,7 +27,7 @@ from PIL import Image
 
 from benchmarks.mediapipe_models import make_bundles
 from tflite_ort import tasks
-from tflite_ort.files import writing
+from tflite_ort.base.files import writing
 from tflite_ort.tasks import vision
 
 Array = npt.NDArray[Any]

@@ -30,8 +30,8 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 from ai_edge_litert.interpreter import OpResolverType
 
 from tflite_ort import BridgeError, Interpreter, export_onnx
+from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import machine
-from tflite_ort.files import write_text
 from tflite_ort.providers.session import ORT_ERRORS
 from tflite_ort.schema import Model, Op, TensorType, read_model
 from tflite_ort.schema.values.complex_pairs import paired

@@ -25,8 +25,8 @@ import onnxruntime
 
 from benchmarks.how_close import MODELS
 from tflite_ort import BridgeError, export_onnx
+from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import machine
-from tflite_ort.files import write_text
 from tflite_ort.schema import read_model
 from tflite_ort.verification import Random, Verdict, verify
 

@@ -24,11 +24,11 @@ import numpy.typing as npt
 
 from benchmarks.how_close import MODELS
 from tflite_ort import Interpreter, export_onnx
+from tflite_ort.base.files import write_text, writing
 from tflite_ort.command.benchmark import machine
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
-from tflite_ort.files import write_text, writing
-from tflite_ort.opmap.graph.opsets import OPSET
+from tflite_ort.opmap.onnx_graph.opsets import OPSET
 from tflite_ort.schema import read_model
 
 Array = npt.NDArray[Any]

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from tflite_ort import BuiltinOpResolver, Interpreter, Registration
+from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import interleaved, machine
-from tflite_ort.files import write_text
 from tflite_ort.schema import AddOptions, ModelBuilder, Op
 
 BAR_MICROSECONDS = 30.0

@@ -40,8 +40,8 @@ from PIL import Image
 from tests.models import model_path
 from tests.prediction.models import dense_layer
 from tflite_ort import Interpreter, Predictor
+from tflite_ort.base.files import write_bytes, write_text
 from tflite_ort.command.benchmark import machine
-from tflite_ort.files import write_bytes, write_text
 from tflite_ort.prediction.images import Normalization, read_image
 from tflite_ort.prediction.job import Job, opened_job
 from tflite_ort.prediction.local import run_processes, run_threads

@@ -39,9 +39,9 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.predict import MODEL, dequantised, draw, plain_loop, predicting, setup_of
 from tests.models import model_path
 from tflite_ort import Interpreter
+from tflite_ort.base.files import write_bytes, write_text
 from tflite_ort.command.benchmark import machine
-from tflite_ort.files import write_bytes, write_text
-from tflite_ort.model_costs import costs
+from tflite_ort.command.model_costs import costs
 from tflite_ort.prediction.images import read_image
 from tflite_ort.schema import read_model, write_model
 from tflite_ort.verification.extraction import extract

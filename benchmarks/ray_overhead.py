@@ -34,8 +34,8 @@ from benchmarks.predict import MODEL, draw
 from tests.models import model_path
 from tests.prediction.test_ray import MODEL as WORDS
 from tests.prediction.test_ray import killing_one
+from tflite_ort.base.files import write_text, writing
 from tflite_ort.command.benchmark import machine
-from tflite_ort.files import write_text, writing
 from tflite_ort.prediction.job import Job, opened_job
 from tflite_ort.prediction.local import run_threads
 from tflite_ort.prediction.pool import cores

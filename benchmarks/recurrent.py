@@ -24,8 +24,8 @@ import numpy.typing as npt
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 from tflite_ort import Interpreter
+from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import interleaved, machine
-from tflite_ort.files import write_text
 from tflite_ort.schema import (
     ActivationFunctionType,
     ModelBuilder,

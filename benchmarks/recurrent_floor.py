@@ -30,8 +30,8 @@ from benchmarks.control_flow import branch, loop, small
 from benchmarks.lowerings import svdf
 from benchmarks.recurrent import Network
 from tflite_ort import Interpreter
+from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import interleaved, machine
-from tflite_ort.files import write_text
 
 Array = npt.NDArray[Any]
 _UNITS, _STEPS, _ITERATIONS = (16, 20, 64), 30, 100

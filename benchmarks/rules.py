@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.session_graphs import FOLDERS, MODELS, session_digests
-from tflite_ort import BridgeError, Interpreter, files
+from tflite_ort import BridgeError, Interpreter
+from tflite_ort.base import files
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.opmap.rules.rule import without
 from tflite_ort.opmap.rules.table import RULES

@@ -35,8 +35,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.by_operator import feed
 from tflite_ort import Interpreter
+from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import machine
-from tflite_ort.files import write_text
 from tflite_ort.plan import session_step
 from tflite_ort.providers import settings, threads
 

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tflite_ort import BridgeError, Interpreter, export_onnx, files
+from tflite_ort import BridgeError, Interpreter, export_onnx
+from tflite_ort.base import files
 from tflite_ort.providers import graph_session
 
 MODELS = Path(__file__).parents[2] / "shared"

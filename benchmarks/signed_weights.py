@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from benchmarks.by_operator import feed
 from tflite_ort import Interpreter
-from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.choices import plainest
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.lowering import OPSET
 from tflite_ort.plan import context
 from tflite_ort.providers import model_session

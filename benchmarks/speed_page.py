@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tflite_ort import BridgeError
+from tflite_ort.base.files import write_text
 from tflite_ort.command.bench_suite import (
     ModelKind,
     classes,
@@ -28,7 +29,6 @@ from tflite_ort.command.bench_suite import (
     suite_record,
 )
 from tflite_ort.command.benchmark import Result, Settings, measure
-from tflite_ort.files import write_text
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "benchmarks.md"

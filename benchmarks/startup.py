@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tflite_ort.files import write_text
+from tflite_ort.base.files import write_text
 
 SHARED = Path(os.environ.get("TFLITE_ORT_MODELS") or Path(__file__).parents[2] / "shared")
 RUNTIMES = {"litert": "ai_edge_litert.interpreter", "ours": "tflite_ort"}

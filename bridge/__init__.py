@@ -9,23 +9,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tflite_ort.optional import late_names
+from tflite_ort.base.optional import late_names
 
 if TYPE_CHECKING:
-    from tflite_ort.batch import batch_shape as batch_shape
-    from tflite_ort.batch import batched_model as batched_model
     from tflite_ort.bundles import Bundle as Bundle
     from tflite_ort.bundles import open_bundle as open_bundle
-    from tflite_ort.custom_interpreter import InterpreterWithCustomOps as InterpreterWithCustomOps
-    from tflite_ort.export import export_onnx as export_onnx
+    from tflite_ort.export.exporting import export_onnx as export_onnx
+    from tflite_ort.export.signatures import export_signatures as export_signatures
     from tflite_ort.generation import Generated as Generated
     from tflite_ort.generation import GenerationError as GenerationError
     from tflite_ort.generation import LanguageModel as LanguageModel
     from tflite_ort.generation import generate as generate
-    from tflite_ort.install import Installed as Installed
-    from tflite_ort.install import install_as as install_as
-    from tflite_ort.interpreter import Interpreter as Interpreter
+    from tflite_ort.interpreter.interpreter import Interpreter as Interpreter
+    from tflite_ort.interpreter.signatures import SignatureRunner as SignatureRunner
+    from tflite_ort.litert.custom_interpreter import (
+        InterpreterWithCustomOps as InterpreterWithCustomOps,
+    )
+    from tflite_ort.litert.install import Installed as Installed
+    from tflite_ort.litert.install import install_as as install_as
     from tflite_ort.metadata import Metadata as Metadata
+    from tflite_ort.model.batch import batch_shape as batch_shape
+    from tflite_ort.model.batch import batched_model as batched_model
+    from tflite_ort.model.resolvers import BuiltinOpResolver as BuiltinOpResolver
+    from tflite_ort.model.resolvers import WellKnownOpResolver as WellKnownOpResolver
     from tflite_ort.prediction.predictor import Predictor as Predictor
     from tflite_ort.providers.delegates import Delegate as Delegate
     from tflite_ort.providers.delegates import (
@@ -35,8 +41,6 @@ if TYPE_CHECKING:
     from tflite_ort.providers.delegates import load_delegate as load_delegate
     from tflite_ort.providers.exported_state import first_state as first_state
     from tflite_ort.providers.threads import share_threads as share_threads
-    from tflite_ort.resolvers import BuiltinOpResolver as BuiltinOpResolver
-    from tflite_ort.resolvers import WellKnownOpResolver as WellKnownOpResolver
     from tflite_ort.schema import AllocationError as AllocationError
     from tflite_ort.schema import BatchWarning as BatchWarning
     from tflite_ort.schema import BridgeError as BridgeError
@@ -66,8 +70,6 @@ if TYPE_CHECKING:
     from tflite_ort.schema import UnsupportedVersion as UnsupportedVersion
     from tflite_ort.schema import Untranslatable as Untranslatable
     from tflite_ort.schema import VersionError as VersionError
-    from tflite_ort.signature_exports import export_signatures as export_signatures
-    from tflite_ort.signatures import SignatureRunner as SignatureRunner
     from tflite_ort.tuning.tuner import Tuning as Tuning
     from tflite_ort.verification import Report as Report
     from tflite_ort.verification import extract as extract
@@ -78,20 +80,20 @@ if TYPE_CHECKING:
 
 # By module, the names that come from it when they are first used: the same as above.
 _NAMES = {
-    "batch": "batch_shape batched_model",
+    "model.batch": "batch_shape batched_model",
     "bundles": "Bundle open_bundle",
-    "custom_interpreter": "InterpreterWithCustomOps",
-    "export": "export_onnx",
+    "litert.custom_interpreter": "InterpreterWithCustomOps",
+    "export.exporting": "export_onnx",
     "generation": "Generated GenerationError LanguageModel generate",
-    "signature_exports": "export_signatures",
-    "install": "Installed install_as",
-    "interpreter": "Interpreter",
+    "export.signatures": "export_signatures",
+    "litert.install": "Installed install_as",
+    "interpreter.interpreter": "Interpreter",
     "metadata": "Metadata",
     "prediction.predictor": "Predictor",
     "providers.delegates": "Delegate ExecutionProviderDelegate OpResolverType load_delegate",
     "providers.exported_state": "first_state",
     "providers.threads": "share_threads",
-    "resolvers": "BuiltinOpResolver WellKnownOpResolver",
+    "model.resolvers": "BuiltinOpResolver WellKnownOpResolver",
     "schema": """
         AllocationError BatchWarning BridgeError BudgetExceeded Budgets CacheWarning DelegateError
         DelegateWarning ExportError ExportWarning InsufficientMemory KernelError MalformedBundle
@@ -99,7 +101,7 @@ _NAMES = {
         TranslatorError Unbatchable UnknownOperator UnreadableModel UnresolvedOperator
         UnsupportedSchema UnsupportedVersion Untranslatable VersionError
     """,
-    "signatures": "SignatureRunner",
+    "interpreter.signatures": "SignatureRunner",
     "tuning.tuner": "Tuning",
     "verification": "Report extract verify",
     "versioning": "MutableOpResolver OpResolver Registration",

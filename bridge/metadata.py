@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.json_text import written
-from tflite_ort.records import field, record
+from tflite_ort.base.json_text import written
+from tflite_ort.base.records import field, record
 from tflite_ort.schema import BudgetExceeded, MalformedModel, Model, Table
 from tflite_ort.schema.file.budgets import DEFAULT, Budgets, Meter
 from tflite_ort.schema.file.metadata import metadata_text

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record, replace
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
-from tflite_ort.records import record, replace
 from tflite_ort.schema import KernelError, Op, OperatorView
 
 _BOXES = ("boxes", "scores", "max_output_size", "iou_threshold", "score_threshold")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.detection import overlaps
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, custom_kernel
-from tflite_ort.records import record
 from tflite_ort.schema import KernelError, OperatorView, TensorView
 from tflite_ort.schema.values.well_known_options import DetectionPostProcessOptions, map_options
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.idioms.function_table import tabulated
 from tflite_ort.fallback_kernels.idioms.operands import (
     FLOATS,
@@ -35,7 +36,6 @@ from tflite_ort.fallback_kernels.idioms.quantized_arithmetic import (
     refuse_zero,
 )
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
-from tflite_ort.records import record
 from tflite_ort.schema import (
     ActivationFunctionType,
     BucketizeOptions,

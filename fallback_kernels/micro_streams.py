@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, custom_kernel
-from tflite_ort.records import record
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.values.signal_options import (
     DelayOptions,

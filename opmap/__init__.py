@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tflite_ort.optional import late_names
+from tflite_ort.base.optional import late_names
 
 if TYPE_CHECKING:
     from tflite_ort.opmap.graph import Domain as Domain

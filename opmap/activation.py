@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.base.optional import late
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.by_code import by_code, by_tabulated_code, every_code
 from tflite_ort.opmap.idioms.function_codes import Function, write_function
 from tflite_ort.opmap.idioms.leaky_slopes import leaky_slopes
 from tflite_ort.opmap.idioms.rescaled_codes import Codes, requantized, rescaled_codes
 from tflite_ort.opmap.idioms.sloped_codes import rounds_as_reals, write_sloped
 from tflite_ort.opmap.idioms.softmax_codes import softmax_of_int16
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
-from tflite_ort.optional import late
 from tflite_ort.schema import (
     ActivationFunctionType,
     GeluOptions,

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.fourier import BY_PRODUCT, transformed
 from tflite_ort.opmap.idioms.movement import integers
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import custom_translator
 from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.arithmetic.audio_features import (

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.bodies import Forms, inlined, results, shared_domain
 from tflite_ort.opmap.loops.bounded_loop import bounded_loop
 from tflite_ort.opmap.loops.counted_loop import counted_loop
@@ -23,6 +23,7 @@ from tflite_ort.opmap.loops.loop_carried import (
     pass_through,
     results_by_place,
 )
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     IfOptions,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.convolution_operands import (
     accumulator_bias,
     check_types,
@@ -33,6 +33,7 @@ from tflite_ort.opmap.idioms.hybrid import hybrid_image, rounds_with_zero_point
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
 from tflite_ort.opmap.idioms.windows import image_windows
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Conv2DOptions,

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.graph.marks import SUM_OF_EQUALS
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.rows import row_shape
 from tflite_ort.opmap.idioms.angles import atan2
 from tflite_ort.opmap.idioms.bits import right_shift
@@ -36,9 +37,9 @@ from tflite_ort.opmap.idioms.long_runs import read_operand
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.idioms.rescaled_codes import Codes, rescaled_codes
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.marks import SUM_OF_EQUALS
 from tflite_ort.opmap.registry import translator
-from tflite_ort.optional import late
-from tflite_ort.records import record
 from tflite_ort.schema import (
     ActivationFunctionType,
     BucketizeOptions,

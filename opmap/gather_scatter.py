@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.indices import (
     Sizes,
     affordable,
@@ -23,6 +23,7 @@ from tflite_ort.opmap.idioms.indices import (
     sizes_of,
 )
 from tflite_ort.opmap.idioms.movement import moved_domain
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     GatherOptions,

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.graph.constants import carried_type
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.float_activation import activated
 from tflite_ort.opmap.graph.rows import has_rows
 from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias, check_types
@@ -29,6 +28,8 @@ from tflite_ort.opmap.idioms.rounded_rows import (
     unpacks_4_bits,
 )
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.constants import carried_type
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     BatchMatMulOptions,

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.indices import agreeing, bounded, flat_rows, scattered
 from tflite_ort.opmap.idioms.movement import code_constant, moved_domain
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
-from tflite_ort.records import record
 from tflite_ort.schema import (
     CombinerType,
     EmbeddingLookupSparseOptions,

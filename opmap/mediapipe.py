@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, Layout, ir
+from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import custom_translator
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.shapes.mediapipe import transposed_padding

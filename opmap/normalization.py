@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tflite_ort.opmap.activation import check_types
-from tflite_ort.opmap.graph import Graph, Layout, ir
+from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     L2NormOptions,

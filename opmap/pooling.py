@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.quantized_nodes import origin
 from tflite_ort.opmap.idioms.convolution_operands import window_padding
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.idioms.pooled_means import is_global, step_of_codes, write_means
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,

@@ -11,9 +11,10 @@ from math import pi
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.counters import check_count, philox, unit, unit_double
 from tflite_ort.opmap.idioms.indices import product, sizes_of
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, RandomOptions, Untranslatable
 from tflite_ort.schema.arithmetic.generators import LEAST, PHILOX_LANES, SKIPPED, random_seeds

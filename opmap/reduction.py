@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.code_means import pooled_codes, pools_images, rescaled_units
 from tflite_ort.opmap.idioms.code_products import product_of_codes
 from tflite_ort.opmap.idioms.code_sums import (
@@ -25,6 +25,7 @@ from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, distinct_axes, t
 from tflite_ort.opmap.idioms.exact_sums import sums_are_whole
 from tflite_ort.opmap.idioms.movement import integers, narrowed, same_order, widened
 from tflite_ort.opmap.idioms.window_reduction import windows_reduced
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ArgMaxOptions,

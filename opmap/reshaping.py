@@ -1,7 +1,4 @@
-"""Reordering, joining, splitting and padding: RESHAPE to MIRROR_PAD.
-
-All these operators move codes and do not change them.
-"""
+"""Reordering, joining, splitting and padding: RESHAPE to MIRROR_PAD. They do not change codes."""
 
 from __future__ import annotations
 
@@ -10,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.graph.constants import carried_type
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.bits import bits_of, check_types, number_of
 from tflite_ort.opmap.idioms.channel_shuffle import (
     joined_channels_first,
@@ -40,6 +36,8 @@ from tflite_ort.opmap.idioms.padding import (
 )
 from tflite_ort.opmap.idioms.pairs import as_pairs
 from tflite_ort.opmap.idioms.rescaled_codes import operand_to_join
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.constants import carried_type
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ActivationFunctionType,

@@ -7,12 +7,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.base.records import replace
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.indices import agreeing, failing
 from tflite_ort.opmap.idioms.movement import integers, moved_domain, same_order
 from tflite_ort.opmap.idioms.pairs import as_pairs
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
-from tflite_ort.records import replace
 from tflite_ort.schema import (
     Op,
     OperatorView,

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.counters import check_count, integers, philox, threefry
 from tflite_ort.opmap.idioms.indices import matched
 from tflite_ort.opmap.idioms.movement import moved_domain, narrowed, widened
 from tflite_ort.opmap.idioms.padding import spread_and_padded
 from tflite_ort.opmap.idioms.window_reduction import windows_reduced
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
-from tflite_ort.records import record
 from tflite_ort.schema import (
     Op,
     OperatorView,

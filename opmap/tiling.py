@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.computed_axes import neighbouring_axes
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.idioms.movement import (
@@ -23,6 +23,7 @@ from tflite_ort.opmap.idioms.movement import (
     widened,
 )
 from tflite_ort.opmap.idioms.pairs import as_channels, as_pairs
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,

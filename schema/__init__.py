@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tflite_ort.optional import late_names as _late_names
+from tflite_ort.base.optional import late_names as _late_names
 
 if TYPE_CHECKING:
     # Every class that these modules define: options, tables, enumerations and errors.

@@ -18,7 +18,7 @@ import pytest
 from tests import placements
 from tests.graph_checks import check_graph
 from tests.one_op import EXACT
-from tflite_ort import interpreter
+from tflite_ort.interpreter import interpreter
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.rules import rule
 from tflite_ort.plan.observers import observing

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph import Target
-from tflite_ort.opmap.graph.constants import Constants
+from tflite_ort.opmap.onnx_graph.constants import Constants
 from tflite_ort.opmap.rules.rule import NodesAround
-from tflite_ort.records import replace
 
 AROUND = NodesAround(Target(cpu_kernels=True), Constants())
 # On a processor that adds products of bytes in pairs.

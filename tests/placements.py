@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tflite_ort.files import write_text
+from tflite_ort.base.files import write_text
 from tflite_ort.opmap import lower, translator
 from tflite_ort.plan.build import Plan
 from tflite_ort.plan.context import PlanContext

@@ -30,6 +30,7 @@ MAY_IMPORT = {
 LAYERS = {
     "schema": ({"file"}, {"values"}, {"arithmetic", "flex", "loops"}, {"shapes"}, {"*"}),
     "opmap": (
+        {"onnx_graph"},
         {"graph", "registry"},
         {"idioms"},
         {"cells"},
@@ -41,11 +42,7 @@ LAYERS = {
     ),
     "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}, {"flex"}),
     "bridge": (
-        {
-            *("closing", "collecting", "files", "forks", "guard", "kept", "live_views", "optional"),
-            *("overlaps", "own_process", "records", "shipped", "signature", "state"),
-            *("suggestions", "warned"),
-        },
+        {"base", "state", "version"},
         {"providers"},
         {"tuning"},
         {"custom"},
@@ -55,9 +52,11 @@ LAYERS = {
         {"comparison"},
         {"bundles"},
         {"decode"},
-        {"opened_model", "opening"},
+        {"model", "metadata"},
         {"cache"},
-        {"*"},
+        {"interpreter"},
+        {"export"},
+        {"compiled_model", "litert", "*"},
         {"generation", "prediction", "tasks", "verification"},
         {"__init__", "command", "frozen"},
         {"__main__"},
@@ -84,14 +83,14 @@ ONLY_IN = {
 # The only files that import by a computed name: one for all, and those that are run in a process of
 # their own, which import nothing of this library.
 DYNAMIC_IMPORT = (
-    "bridge/optional.py",
+    "bridge/base/optional.py",
     "bridge/generation/text_process.py",
     "bridge/verification/litert_worker.py",
 )
 
 # Every package may import these modules, of which the first is the one above; they import no
 # others of ours but `collecting`.
-EVERYWHERE = {"tflite_ort.optional", "tflite_ort.records"}
+EVERYWHERE = {"tflite_ort.base.optional", "tflite_ort.base.records"}
 
 # The only file that catches all that code of a user may raise, and reports it.
 CALLS_USER_CODE = "versioning/registration.py"
@@ -100,7 +99,7 @@ CALLS_USER_CODE = "versioning/registration.py"
 EXECUTES = {"compile", "eval", "exec"}
 # The only file that runs what it writes itself, as `dataclasses` does: a constructor, of the names
 # of the fields that a class declares.
-WRITES_CONSTRUCTORS = "bridge/records.py"
+WRITES_CONSTRUCTORS = "bridge/base/records.py"
 UNPICKLES = {("allow_pickle", "True")}
 EXECUTING_MODULES = {"code", "dill", "marshal", "pickle", "runpy", "shelve"}
 
@@ -119,7 +118,11 @@ PROVIDER = re.compile(
     re.IGNORECASE,
 )
 NAMES_PROVIDERS = (
-    *("bridge/providers/traits.py", "bridge/compiled_options.py", "bridge/vendor_options.py"),
+    *(
+        "bridge/providers/traits.py",
+        "bridge/compiled_model/options.py",
+        "bridge/compiled_model/vendor_options.py",
+    ),
 )
 
 # Where the methods of a graph for single nodes are.

@@ -9,12 +9,14 @@ from typer.testing import CliRunner
 
 from tests.made_bundles import TASK
 from tests.models import model_path
-from tflite_ort import BudgetExceeded, export, missing_operators
+from tflite_ort import BudgetExceeded
 from tflite_ort.bundles import bundle
 from tflite_ort.command.advice import _SAYS, on_the_command_line
 from tflite_ort.command.cli import app
 from tflite_ort.command.demo import digits_model
+from tflite_ort.export import exporting as export
 from tflite_ort.generation import vocabulary
+from tflite_ort.model import missing_operators
 from tflite_ort.schema.file import plain_files
 
 PYTHON = ("resolver=", "Interpreter(", "export_onnx(", "Budgets(", "custom_ops=")

@@ -16,7 +16,7 @@ import atan
 from tests.models import model_path
 from tflite_ort import UnresolvedOperator, WellKnownOpResolver, export_onnx
 from tflite_ort.command.cli import app
-from tflite_ort.resolvers import load_resolver
+from tflite_ort.model.resolvers import load_resolver
 
 Array = npt.NDArray[Any]
 

@@ -43,7 +43,7 @@ from tflite_ort import (
 )
 from tflite_ort.bundles.litertlm import Header, SectionMetadata, SectionObject
 from tflite_ort.command.cli import app
-from tflite_ort.export_bundle import export_bundle
+from tflite_ort.export.bundle import export_bundle
 from tflite_ort.metadata import associated_files
 from tflite_ort.schema import UnsupportedSchema
 from tflite_ort.schema.file.write import write_table

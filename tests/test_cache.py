@@ -17,7 +17,7 @@ from tests.one_op import Node, T, graph_model, one_op_model
 from tflite_ort import BridgeError, CacheWarning, Interpreter, Registration, WellKnownOpResolver
 from tflite_ort.cache import folder as folders
 from tflite_ort.cache.folder import CacheFolder
-from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.schema import AddOptions, GatherOptions, Op, TensorType
 
 # Enough for the suite; benchmarks/caching.py runs all.
@@ -42,8 +42,8 @@ def test_a_network_of_the_cache_gives_the_same(path: Path, tmp_path: Path) -> No
 def test_a_hit_translates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = model_path(KEYWORDS)
     want = made(Interpreter(path, cache=tmp_path))
-    monkeypatch.setattr("tflite_ort.executor.build", None)
-    monkeypatch.setattr("tflite_ort.loading.read", None)
+    monkeypatch.setattr("tflite_ort.interpreter.executor.build", None)
+    monkeypatch.setattr("tflite_ort.interpreter.loading.read", None)
     interpreter = Interpreter(path, cache=tmp_path)
     assert_same(made(interpreter), want)
     assert is_hit(interpreter)
@@ -105,8 +105,8 @@ def test_steps_of_kernels_come_from_the_cache_too(
     delegates = [replace(each, max_versions={Op.LOGISTIC: 0}) for each in chosen(path, given)]
     given = {"num_threads": 1, "providers": delegates}
     want = made(Interpreter(path, cache=tmp_path, **given))
-    monkeypatch.setattr("tflite_ort.executor.build", None)
-    monkeypatch.setattr("tflite_ort.loading.read", None)
+    monkeypatch.setattr("tflite_ort.interpreter.executor.build", None)
+    monkeypatch.setattr("tflite_ort.interpreter.loading.read", None)
     interpreter = Interpreter(path, cache=tmp_path, **given)
     assert_same(made(interpreter), want)
     assert is_hit(interpreter)

@@ -13,8 +13,9 @@ import pytest
 from tests.one_op import T, one_op_model
 from tests.test_cli import FLOAT, call
 from tests.test_decode import network
-from tflite_ort import ExportError, export, export_onnx, export_signatures
-from tflite_ort.export_check import ExportMismatch
+from tflite_ort import ExportError, export_onnx, export_signatures
+from tflite_ort.export import exporting as export
+from tflite_ort.export.check import ExportMismatch
 from tflite_ort.schema import AddOptions, Op, SqueezeOptions
 
 

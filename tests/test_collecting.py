@@ -15,7 +15,7 @@ from threading import Barrier
 import pytest
 
 from tflite_ort import Interpreter, UnreadableModel
-from tflite_ort.collecting import Promotion, seldom
+from tflite_ort.base.collecting import Promotion, seldom
 from tflite_ort.command.demo import digits_model
 
 
@@ -174,7 +174,7 @@ def test_what_is_promoted_is_garbage_when_it_is_dropped() -> None:
 
 FORKED = """
 import gc, os, sys, threading
-from tflite_ort.collecting import seldom
+from tflite_ort.base.collecting import seldom
 
 usual, entered, leave = gc.get_threshold(), threading.Event(), threading.Event()
 

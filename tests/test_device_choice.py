@@ -15,16 +15,17 @@ from typer.testing import CliRunner
 
 from tests.delegated import allocated
 from tests.test_partition import chain
-from tflite_ort import BuiltinOpResolver, Interpreter, Predictor, Registration, device_choice
+from tflite_ort import BuiltinOpResolver, Interpreter, Predictor, Registration
+from tflite_ort.base.records import replace
 from tflite_ort.command.cli import app
 from tflite_ort.command.demo import digits_model
-from tflite_ort.device_trial import RELATIVE, off, tried
+from tflite_ort.interpreter import device_choice
+from tflite_ort.interpreter.device_trial import RELATIVE, off, tried
 from tflite_ort.providers import candidates as candidates_module
 from tflite_ort.providers.candidates import Candidate, candidates
 from tflite_ort.providers.provider import Device
 from tflite_ort.providers.selection import device_order
 from tflite_ort.providers.traits import CPU, TRAITS
-from tflite_ort.records import replace
 
 FAST, SLOW, WRONG = (Candidate(f"{name}ExecutionProvider") for name in ("Fast", "Slow", "Wrong"))
 ON_CPU = Candidate(CPU)

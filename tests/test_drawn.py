@@ -11,7 +11,7 @@ from tests.one_op import T, one_op_model
 from tflite_ort import ExportError, Interpreter, export_onnx
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
-from tflite_ort.export_check import check_export
+from tflite_ort.export.check import check_export
 from tflite_ort.schema import (
     CastOptions,
     GatherOptions,

@@ -11,7 +11,7 @@ import onnx
 import onnxruntime
 import pytest
 
-import tflite_ort.export_form as export_module
+import tflite_ort.export.form as export_module
 from tests.models import model_path
 from tests.one_op import Node, T, graph_model, one_op_model, ours
 from tests.ops.operands import exported

@@ -15,9 +15,11 @@ import onnx
 import pytest
 
 from tests.one_op import Node, T, graph_model
-from tflite_ort import ExportError, export_form, export_onnx, files
+from tflite_ort import ExportError, export_onnx
+from tflite_ort.base import files
 from tflite_ort.command.arrays import write_outputs
 from tflite_ort.command.versions import versions_command
+from tflite_ort.export import form as export_form
 from tflite_ort.schema import AddOptions, Op
 
 ROOT = Path(__file__).parents[1]
@@ -79,7 +81,7 @@ def test_a_full_disk_leaves_arrays_and_reports(out: Path) -> None:
     done = limited(
         "import numpy as np\nfrom pathlib import Path\n"
         "from tflite_ort.command.arrays import write_outputs\n"
-        "from tflite_ort.files import write_text\n"
+        "from tflite_ort.base.files import write_text\n"
         f"path = Path({str(out)!r})\n"
         "for write in (\n"
         "    lambda: write_text(path, 'x' * 200),\n"
@@ -154,7 +156,7 @@ def test_an_interrupt_leaves_the_file(out: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_killed_process_leaves_the_file(out: Path, number: int) -> None:
     code = (
-        "import signal\nimport time\nfrom tflite_ort.files import writing\n"
+        "import signal\nimport time\nfrom tflite_ort.base.files import writing\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in the background
         f"with writing({str(out)!r}) as (stream,):\n"
         "    stream.write(b'x' * 100000)\n    stream.flush()\n"

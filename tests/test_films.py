@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from tests.test_tasks import FACES, IMAGE, base, face_bundle, hand_bundle
 from tflite_ort import open_bundle
 from tflite_ort.command.cli import app
-from tflite_ort.export_bundle import export_bundle
+from tflite_ort.export.bundle import export_bundle
 from tflite_ort.tasks import drawing, vision
 
 Array = npt.NDArray[Any]

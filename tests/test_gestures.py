@@ -18,7 +18,7 @@ from tests.one_op import Node, T, graph_model
 from tests.test_decode import outputs_of, session
 from tests.test_tasks import IMAGE, base, hand_bundle
 from tflite_ort import ModelError, export_onnx, open_bundle, tasks
-from tflite_ort.export_bundle import export_bundle
+from tflite_ort.export.bundle import export_bundle
 from tflite_ort.schema import (
     Buffer,
     ConcatenationOptions,

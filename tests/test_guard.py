@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.one_op import T, one_op_model
-from tflite_ort import files, guard
+from tflite_ort.base import files, guard
 from tflite_ort.command.cli import VERBS, app, command
 from tflite_ort.command.paths import CACHE, READ, WRITTEN
 from tflite_ort.schema import Op

@@ -23,10 +23,10 @@ from tests.test_cli_run import two_signatures
 from tests.test_metadata import described
 from tests.test_tasks import IMAGE, base, detector, face_bundle, hand_bundle
 from tflite_ort import BudgetExceeded, Interpreter, MalformedBundle, open_bundle
+from tflite_ort.base.files import portable_names
+from tflite_ort.base.json_text import written
 from tflite_ort.command.terminal import complain
-from tflite_ort.export_bundle import export_bundle
-from tflite_ort.files import portable_names
-from tflite_ort.json_text import written
+from tflite_ort.export.bundle import export_bundle
 from tflite_ort.prediction.triton import _states
 from tflite_ort.providers.exported_state import FIRST, PAIRS
 from tflite_ort.schema import QuantizationParameters, read_model, write_model

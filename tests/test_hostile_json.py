@@ -13,7 +13,7 @@ import pytest
 from tests.one_op import T, one_op_model
 from tests.test_cli import refusal
 from tflite_ort import export_onnx, first_state
-from tflite_ort.json_text import parsed
+from tflite_ort.base.json_text import parsed
 from tflite_ort.prediction.job import JobError, _unit
 from tflite_ort.schema import BridgeError, MalformedBundle, ModelError, Op
 

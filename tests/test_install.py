@@ -288,7 +288,7 @@ def test_it_holds_for_a_whole_program() -> None:
     output = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout
-    assert output.strip() == "tflite_ort.interpreter"
+    assert output.strip() == "tflite_ort.interpreter.interpreter"
 
 
 def test_a_near_miss_of_a_package_is_named() -> None:

@@ -17,11 +17,12 @@ from tests.one_op import Node, T, graph_model, one_op_model
 from tests.subgraph_models import invoked
 from tests.test_kept_caches import cache_model
 from tests.test_state import FLOATS, resolver
-from tflite_ort import Interpreter, TensorError, known_sizes
+from tflite_ort import Interpreter, TensorError
+from tflite_ort.base.records import replace
 from tflite_ort.compiled_model import CompiledModel
-from tflite_ort.known_sizes import PLANS_KEPT, KnownSizes
+from tflite_ort.interpreter import known_sizes
+from tflite_ort.interpreter.known_sizes import PLANS_KEPT, KnownSizes
 from tflite_ort.plan import session_step
-from tflite_ort.records import replace
 from tflite_ort.schema import (
     AddOptions,
     CastOptions,

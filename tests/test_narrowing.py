@@ -18,13 +18,13 @@ from tests.models import model_path, model_paths
 from tests.one_op import T, one_op_model
 from tflite_ort import Interpreter, export_onnx
 from tflite_ort.opmap.cells.lstm_integer import gate_tables
-from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.exponentials import powers_of, steps_of
-from tflite_ort.opmap.graph.gate_tables import Gate
-from tflite_ort.opmap.graph.interpolated import lines_of
-from tflite_ort.opmap.graph.narrowing import narrow_constants, narrowed
-from tflite_ort.opmap.graph.ramps import ramps_of
-from tflite_ort.opmap.graph.serialization import serialized
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.serialization import serialized
+from tflite_ort.opmap.onnx_graph.writing.exponentials import powers_of, steps_of
+from tflite_ort.opmap.onnx_graph.writing.gate_tables import Gate
+from tflite_ort.opmap.onnx_graph.writing.interpolated import lines_of
+from tflite_ort.opmap.onnx_graph.writing.narrowing import narrow_constants, narrowed
+from tflite_ort.opmap.onnx_graph.writing.ramps import ramps_of
 from tflite_ort.schema import (
     FullyConnectedOptions,
     GeluOptions,

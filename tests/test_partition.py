@@ -13,12 +13,12 @@ from tests.one_op import Node, T, graph_model
 from tests.oracle import litert
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.fallback_kernels import kernel
+from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.plan.assignment import assign
 from tflite_ort.plan.build import Plan, make_plan
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import NUMPY, partitions, predecessors
 from tflite_ort.providers.delegates import Delegate, ExecutionProviderDelegate
-from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     AddOptions,
     MulOptions,

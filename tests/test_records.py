@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from tflite_ort.base.records import _OFTEN, field, record, replace
 from tflite_ort.command.demo import digits_model
-from tflite_ort.records import _OFTEN, field, record, replace
 
 
 @record

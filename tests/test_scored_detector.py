@@ -15,7 +15,7 @@ from tests.made_networks import network
 from tests.test_decode import outputs_of, session
 from tests.test_tasks import IMAGE, base
 from tflite_ort import MalformedModel, ModelError, export_onnx
-from tflite_ort.export_decoded import known_kind
+from tflite_ort.export.decoded import known_kind
 from tflite_ort.schema import Buffer, read_model, write_model
 from tflite_ort.schema.file.detector_metadata import (
     NAME,

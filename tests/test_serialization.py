@@ -9,8 +9,8 @@ import onnx
 import pytest
 
 from tflite_ort.opmap import OPSET
-from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.serialization import Place, serialized
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.serialization import Place, serialized
 
 _D = ir.DataType
 

@@ -13,7 +13,8 @@ from tests.test_cli import call, refusal
 from tests.test_cli_run import two_signatures
 from tflite_ort import BridgeError, Interpreter, TensorError
 from tflite_ort.command.inspect_tables import _short
-from tflite_ort.model_costs import costs
+from tflite_ort.command.model_costs import costs
+from tflite_ort.model.signature_model import signature_model
 from tflite_ort.schema import (
     AddOptions,
     Conv2DOptions,
@@ -27,7 +28,6 @@ from tflite_ort.schema import (
     read_model,
     write_model,
 )
-from tflite_ort.signature_model import signature_model
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 import tflite_ort
+from tflite_ort.base.optional import late_names
 from tflite_ort.command.cli import VERBS, command
 from tflite_ort.command.demo import digits_model
 from tflite_ort.fallback_kernels.registry import custom_kernel, kernel
 from tflite_ort.opmap.registry import custom_translator, translator
-from tflite_ort.optional import late_names
 
 HEAVY = ("onnx", "onnx_ir", "sympy", "google", "typer", "rich", "zipfile", "tempfile")
 LATE = (
@@ -68,7 +68,7 @@ def test_a_hit_imports_nothing_that_makes_graphs(tmp_path: Path) -> None:
         f"from tflite_ort import Interpreter\ni = Interpreter({path!r}, cache={str(tmp_path)!r})\n"
         "i.allocate_tensors(); i.invoke()"
     )
-    assert "tflite_ort.opmap.graph.ir" in imported(code)
+    assert "tflite_ort.opmap.onnx_graph.ir" in imported(code)
     modules = imported(code)
     made = ("tflite_ort.opmap", "tflite_ort.fallback_kernels", "tflite_ort.specialize")
     assert not {m for m in modules if m.startswith(made)}

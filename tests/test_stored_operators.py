@@ -122,9 +122,9 @@ def hit(monkeypatch: pytest.MonkeyPatch, cache: Path, **given: Any) -> Interpret
     first.allocate_tensors()
     assert not is_hit(first)
     with monkeypatch.context() as patch:
-        patch.setattr("tflite_ort.executor.build", None)
-        patch.setattr("tflite_ort.executor.specialization", None)
-        patch.setattr("tflite_ort.loading.read", None)
+        patch.setattr("tflite_ort.interpreter.executor.build", None)
+        patch.setattr("tflite_ort.interpreter.executor.specialization", None)
+        patch.setattr("tflite_ort.interpreter.loading.read", None)
         found = Interpreter(cache=cache, **given)
         assert is_hit(found)
         return found

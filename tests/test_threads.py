@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 import tflite_ort
 from tflite_ort.command.demo import digits_model
-from tflite_ort.export_check import check_export
+from tflite_ort.export.check import check_export
 from tflite_ort.schema import read_model
 
 def threads():

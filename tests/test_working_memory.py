@@ -14,10 +14,10 @@ from tests.one_op import Node, T, one_op_model
 from tests.samples import sample, types
 from tests.subgraph_models import Sub, model_of
 from tflite_ort import AllocationError, Interpreter
+from tflite_ort.base.records import replace
 from tflite_ort.fallback_kernels.idioms.parts import in_parts
 from tflite_ort.providers import session
 from tflite_ort.providers.plain_session import PlainSession
-from tflite_ort.records import replace
 from tflite_ort.schema import (
     AddOptions,
     CastOptions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from ctypes import c_float
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema import TensorType
 from tflite_ort.versioning.operator_signature import Signature, TensorSignature
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema import Op
 from tflite_ort.schema.values.made_once import MadeOnce
 from tflite_ort.versioning import known_arrays, known_layers

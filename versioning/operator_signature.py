@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema import Model, Op, Operator, SubGraph, Tensor, TensorType
 from tflite_ort.schema.file.tables import fields_of
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema import (
     BridgeError,
     KernelError,

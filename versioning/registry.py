@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
-from tflite_ort.optional import load
-from tflite_ort.records import record
+from tflite_ort.base.optional import load
+from tflite_ort.base.records import record
 from tflite_ort.schema import Op, OperatorView
 from tflite_ort.schema.values.inputs import Inputs
 from tflite_ort.schema.values.operators import (

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tflite_ort.base.records import field, record
+from tflite_ort.base.warned import warn_caller
 from tflite_ort.batching.graph import BatchedGraph, batch_shape
 from tflite_ort.batching.parts import Parts
 from tflite_ort.batching.registry import RULES
 from tflite_ort.batching.samples import has_one_sample
-from tflite_ort.records import field, record
 from tflite_ort.schema import (
     BatchWarning,
     Model,
@@ -26,7 +27,6 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.values.operators import key_of
 from tflite_ort.schema.values.sizes import is_known, may_differ
-from tflite_ort.warned import warn_caller
 
 Shape = tuple[int, ...]
 # The elements keep their order, whatever the shape.

@@ -6,9 +6,9 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from tflite_ort.optional import late, optional_module
+from tflite_ort.base.optional import late, optional_module
+from tflite_ort.base.warned import warn_caller
 from tflite_ort.schema import CacheWarning
-from tflite_ort.warned import warn_caller
 
 if TYPE_CHECKING:
     import pathlib

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opened_model import Face, KnownQuantization, KnownTensor
+from tflite_ort.model.opened_model import Face, KnownQuantization, KnownTensor, Signature
 from tflite_ort.schema import TensorType
-from tflite_ort.signature import Signature
 
 Row = Sequence[Any]
 

@@ -22,10 +22,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tflite_ort.base.optional import late, load
+from tflite_ort.base.records import field, record
 from tflite_ort.cache.checked_files import ReadLast, content_of, file_checksum
 from tflite_ort.cache.names import STAGING, fresh_name, is_key, is_proved
-from tflite_ort.optional import late, load
-from tflite_ort.records import field, record
 from tflite_ort.schema.file.plain_files import identity
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     import pathlib
     import shutil
 
-    from tflite_ort import files
+    from tflite_ort.base import files
 else:
     json = late("json")
     pathlib = late("pathlib")
     shutil = late("shutil")
-    files = late("tflite_ort.files")
+    files = late("tflite_ort.base.files")
 
 T = TypeVar("T")
 

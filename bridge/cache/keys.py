@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.optional import late, load
 from tflite_ort.cache.folder import FORMAT
-from tflite_ort.optional import late, load
 from tflite_ort.providers.delegates import Delegate, ExecutionProviderDelegate, on_cpu
 from tflite_ort.providers.processor import processor
 from tflite_ort.providers.session import ORT_BUILD, devices

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tflite_ort.model.opened_model import Signature
 from tflite_ort.schema import Model, Tensor
 from tflite_ort.schema.file.model import stored_data
-from tflite_ort.signature import Signature
 
 
 def face_row(model: Model, subgraph: int) -> list[Any]:

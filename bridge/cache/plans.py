@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import record
 from tflite_ort.cache.checked_files import file_checksum
 from tflite_ort.cache.faces import face_of
 from tflite_ort.cache.folder import KEPT_BYTES, UNREADABLE, CacheFolder, Document
 from tflite_ort.cache.keys import Settings, digest, entry_key, settings_of, short
 from tflite_ort.cache.names import fresh_name
-from tflite_ort.opened_model import Face
-from tflite_ort.opening import ModelFile
-from tflite_ort.optional import late
+from tflite_ort.model.opened_model import Face
+from tflite_ort.model.opening import ModelFile
 from tflite_ort.plan.stored import WholeRow
 from tflite_ort.plan.stored_rows import Row, StoredArrays
 from tflite_ort.providers.shared_sessions import offer
 from tflite_ort.providers.stored_graph import PACKED, SMALL, StoredGraph
-from tflite_ort.records import record
 from tflite_ort.schema.file.plain_files import identity
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import IO, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.files import made_folder, writing
+from tflite_ort.base.files import made_folder, writing
+from tflite_ort.base.suggestions import suggestion
 from tflite_ort.prediction.array_files import (
     InputError,
     dtype_name,
@@ -24,7 +25,6 @@ from tflite_ort.prediction.images import Normalization, read_image
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.sound import open_wav
 from tflite_ort.prediction.tensors import InputColumn
-from tflite_ort.suggestions import suggestion
 
 Array = npt.NDArray[Any]
 # Takes one sentence.

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tflite_ort.base.files import write_text
 from tflite_ort.command.activity import activity
 from tflite_ort.command.arguments import (
     BudgetNumbers,
@@ -47,7 +48,6 @@ from tflite_ort.command.benchmark import Result, Settings, measure
 from tflite_ort.command.benchmark import profile as profile_of
 from tflite_ort.command.called import called_model
 from tflite_ort.command.terminal import complain, say
-from tflite_ort.files import write_text
 from tflite_ort.plan.profiling import OperatorTime
 from tflite_ort.schema import BridgeError
 

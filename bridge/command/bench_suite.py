@@ -13,9 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from tflite_ort.base.guard import protect
 from tflite_ort.command.benchmark import Result, Timing, as_record, machine
 from tflite_ort.command.terminal import new_console, new_table
-from tflite_ort.guard import protect
 from tflite_ort.schema import Model, Op, TensorType, read_model
 from tflite_ort.schema.values.resolve import tensor_views
 

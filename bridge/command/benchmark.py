@@ -25,18 +25,18 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.optional import optional_module
 from tflite_ort.command.advice import on_the_command_line
 from tflite_ort.command.arrays import AnyInterpreter, set_inputs
 from tflite_ort.command.budget_choices import budgets_of
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
-from tflite_ort.interpreter import Interpreter
-from tflite_ort.optional import optional_module
+from tflite_ort.interpreter.interpreter import Interpreter
+from tflite_ort.model.resolvers import load_resolver
 from tflite_ort.plan.profiling import OperatorTime
 from tflite_ort.prediction.tensors import unique_names
 from tflite_ort.providers.delegates import ProviderChoices
 from tflite_ort.providers.traits import FULL_PRECISION
-from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import BridgeError
 
 Array = npt.NDArray[Any]

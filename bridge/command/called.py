@@ -8,10 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tflite_ort.files import portable_names, write_bytes
-from tflite_ort.opening import model_source
+from tflite_ort.base.files import portable_names, write_bytes
+from tflite_ort.model.opening import model_source
+from tflite_ort.model.signature_model import signature_file
 from tflite_ort.schema import Budgets, Model, read_model
-from tflite_ort.signature_model import signature_file
 
 
 @contextmanager

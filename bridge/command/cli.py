@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand
 
+from tflite_ort.base.optional import imported, late, load
 from tflite_ort.command.help import VerbCommand, VerbGroup
 from tflite_ort.command.terminal import complain, say, warn
-from tflite_ort.optional import imported, late, load
 
 if TYPE_CHECKING:
     from tflite_ort import schema

@@ -25,7 +25,7 @@ from tflite_ort.command.arguments import (
     resolver_of,
 )
 from tflite_ort.command.terminal import complain, say, say_json
-from tflite_ort.interpreter import Interpreter
+from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.plan.stored import StoredPlan
 from tflite_ort.schema import BridgeError
 

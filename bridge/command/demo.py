@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tflite_ort.interpreter import Interpreter
-from tflite_ort.shipped import shipped
+from tflite_ort.base.shipped import shipped
+from tflite_ort.interpreter.interpreter import Interpreter
 
 Array = npt.NDArray[Any]
 

@@ -16,7 +16,6 @@ import onnx
 import typer
 from onnx.external_data_helper import uses_external_data
 
-from tflite_ort.batch import checked_batch
 from tflite_ort.bundles import open_bundle
 from tflite_ort.command.arguments import (
     AsJson,
@@ -43,19 +42,20 @@ from tflite_ort.command.terminal import (
     say_json,
     size_text,
 )
-from tflite_ort.export import export_onnx
-from tflite_ort.export_bundle import export_bundle
-from tflite_ort.export_check import ExportMismatch, check_export
-from tflite_ort.export_decoded import IMAGE
-from tflite_ort.export_form import Form, Written
-from tflite_ort.export_shapes import as_exported
+from tflite_ort.export.bundle import export_bundle
+from tflite_ort.export.check import ExportMismatch, check_export
+from tflite_ort.export.decoded import IMAGE
+from tflite_ort.export.exporting import export_onnx
+from tflite_ort.export.form import Form, Written
+from tflite_ort.export.shapes import as_exported
 from tflite_ort.generation.export import export_language_model, is_language_model
-from tflite_ort.opening import holds_bundle
-from tflite_ort.opmap.graph.opsets import IR_VERSIONS, OPSET
+from tflite_ort.model.batch import checked_batch
+from tflite_ort.model.opening import holds_bundle
+from tflite_ort.model.resolvers import BuiltinOpResolver
+from tflite_ort.model.signature_model import signature_model
+from tflite_ort.opmap.onnx_graph.opsets import IR_VERSIONS, OPSET
 from tflite_ort.providers.exported_state import first_state
-from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import read_model
-from tflite_ort.signature_model import signature_model
 from tflite_ort.verification.report import OFF
 
 

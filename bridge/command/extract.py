@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tflite_ort.base.files import write_bytes
 from tflite_ort.command.arguments import (
     AsJson,
     BudgetNumbers,
@@ -16,7 +17,6 @@ from tflite_ort.command.arguments import (
     check_written,
 )
 from tflite_ort.command.terminal import count_text, say, say_json, size_text
-from tflite_ort.files import write_bytes
 from tflite_ort.schema import read_model, write_model
 from tflite_ort.verification.extraction import extract as extracted
 

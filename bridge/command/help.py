@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from tflite_ort.base.optional import late
+from tflite_ort.base.suggestions import suggestion
 from tflite_ort.command.activity import activity
 from tflite_ort.command.paths import guarding
 from tflite_ort.command.terminal import complain, say
-from tflite_ort.optional import late
-from tflite_ort.suggestions import suggestion
 
 if TYPE_CHECKING:
     from tflite_ort import schema

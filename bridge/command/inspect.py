@@ -32,16 +32,16 @@ from tflite_ort.command.inspected import Inspected
 from tflite_ort.command.placements import placed, unplaced
 from tflite_ort.command.terminal import complain, say, say_json
 from tflite_ort.metadata import Metadata, model_metadata
-from tflite_ort.missing_operators import lacking_signatures
-from tflite_ort.opening import holds_bundle, model_source
-from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.model.missing_operators import lacking_signatures
+from tflite_ort.model.opening import holds_bundle, model_source
+from tflite_ort.model.resolvers import BuiltinOpResolver
+from tflite_ort.model.signature_model import signature_file, signature_model, signature_of
 from tflite_ort.schema import (
     BridgeError,
     Budgets,
     ModelError,
     read_model,
 )
-from tflite_ort.signature_model import signature_file, signature_model, signature_of
 
 # What is asked about a model, not about a bundle.
 _OF_A_MODEL = (

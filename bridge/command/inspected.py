@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tflite_ort.command.model_costs import Costs, costs
 from tflite_ort.command.placements import Row
 from tflite_ort.metadata import Metadata
-from tflite_ort.missing_operators import MissingOperator
-from tflite_ort.model_costs import Costs, costs
+from tflite_ort.model.missing_operators import MissingOperator
 from tflite_ort.schema import Model, TensorType
 from tflite_ort.versioning import version_warnings
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tflite_ort.base.shipped import shipped
+from tflite_ort.base.suggestions import suggestion
 from tflite_ort.schema import Op, TensorType
 from tflite_ort.schema.file.flow import INLINED
-from tflite_ort.shipped import shipped
-from tflite_ort.suggestions import suggestion
 from tflite_ort.versioning.known import KNOWN, known_versions, span
 from tflite_ort.versioning.type_versions import first_version
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.files import write_bytes
+from tflite_ort.base.suggestions import suggestion
 from tflite_ort.command.arrays import storable, write_outputs
-from tflite_ort.files import write_bytes
 from tflite_ort.metadata import TensorDescription
 from tflite_ort.prediction.array_files import Details, InputError
 from tflite_ort.prediction.map_pictures import picture_of
 from tflite_ort.prediction.tensors import names_values
-from tflite_ort.suggestions import suggestion
 
 Array = npt.NDArray[Any]
 

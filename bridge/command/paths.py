@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from tflite_ort import guard
+from tflite_ort.base import guard
 
 # What a verb reads, by the name of the parameter, and what it is called in errors.
 READ = {

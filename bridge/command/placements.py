@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tflite_ort.command.advice import on_the_command_line
-from tflite_ort.interpreter import Interpreter
+from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.plan.placements import Placement
 from tflite_ort.providers.delegates import ProviderChoices
 from tflite_ort.providers.traits import FULL_PRECISION, traits_of

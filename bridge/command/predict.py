@@ -41,7 +41,7 @@ from tflite_ort.command.arguments import (
     resolver_of,
 )
 from tflite_ort.command.terminal import count_text, new_console, say, say_json
-from tflite_ort.opening import opened_model
+from tflite_ort.model.opening import opened_model
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.images import pillow_module, takes_images
 from tflite_ort.prediction.job import Job, locked, opened_job

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
+from tflite_ort.base.suggestions import suggestion
 from tflite_ort.command.arguments import (
     AsJson,
     BudgetNumbers,
@@ -40,14 +41,13 @@ from tflite_ort.command.outputs import STDOUT, Output, as_json, check_target, sa
 from tflite_ort.command.terminal import new_console, new_table, say, say_json, shape_text
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
-from tflite_ort.interpreter import Interpreter
+from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.metadata import Metadata
+from tflite_ort.model.signature_model import absent
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.tensors import described_inputs, unique_names
 from tflite_ort.schema import MalformedModel, TensorError
-from tflite_ort.signature_model import absent
-from tflite_ort.suggestions import suggestion
 
 Array = npt.NDArray[Any]
 

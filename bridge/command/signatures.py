@@ -7,10 +7,10 @@ from pathlib import Path
 
 import typer
 
+from tflite_ort.base.files import made_folder
 from tflite_ort.command.terminal import complain
-from tflite_ort.files import made_folder
+from tflite_ort.export.signatures import signature_files, write_each
 from tflite_ort.schema import ExportError, Model
-from tflite_ort.signature_exports import signature_files, write_each
 
 
 def write_signatures(model: Model, folder: Path, write: Callable[[str, Path], None]) -> None:

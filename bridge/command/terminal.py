@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from tflite_ort.base.json_text import written
+from tflite_ort.base.optional import late
 from tflite_ort.command.activity import activity
 from tflite_ort.command.advice import on_the_command_line
-from tflite_ort.json_text import written
-from tflite_ort.optional import late
 
 if TYPE_CHECKING:
-    from tflite_ort import schema, suggestions
+    from tflite_ort import schema
+    from tflite_ort.base import suggestions
 else:
     schema = late("tflite_ort.schema")
-    suggestions = late("tflite_ort.suggestions")
+    suggestions = late("tflite_ort.base.suggestions")
 
 # What shells tell of a command that Ctrl-C ended.
 INTERRUPTED = 130

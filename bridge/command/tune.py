@@ -22,7 +22,7 @@ from tflite_ort.command.arguments import (
 )
 from tflite_ort.command.compile import called_subgraphs
 from tflite_ort.command.terminal import complain, count_text, say, say_json
-from tflite_ort.interpreter import Interpreter
+from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.schema import BridgeError
 from tflite_ort.tuning.table import TuningTable, is_other_file
 from tflite_ort.tuning.tuner import KNOWN, LEFT, TIMED, Tuning

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tflite_ort.base.optional import late
 from tflite_ort.command.arguments import (
     AsJson,
     ExternalRoots,
@@ -20,7 +21,6 @@ from tflite_ort.command.arguments import (
 from tflite_ort.command.demo import demo_record, run_demo
 from tflite_ort.command.terminal import new_console, new_table, say, say_json
 from tflite_ort.command.versions import versions_command
-from tflite_ort.optional import late
 from tflite_ort.providers.available import provider_reports
 from tflite_ort.schema import Op
 

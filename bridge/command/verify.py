@@ -11,6 +11,10 @@ import numpy.typing as npt
 import typer
 from onnx import ModelProto
 
+from tflite_ort.base.files import write_bytes, write_text
+from tflite_ort.base.guard import protect
+from tflite_ort.base.json_text import parsed
+from tflite_ort.base.optional import late
 from tflite_ort.command.activity import activity
 from tflite_ort.command.arguments import (
     BudgetNumbers,
@@ -45,12 +49,8 @@ from tflite_ort.command.terminal import INTERRUPTED, new_console, new_table, say
 from tflite_ort.comparison.differences import Tolerance
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
-from tflite_ort.export import export_onnx
-from tflite_ort.files import write_bytes, write_text
-from tflite_ort.guard import protect
-from tflite_ort.interpreter import Interpreter
-from tflite_ort.json_text import parsed
-from tflite_ort.optional import late
+from tflite_ort.export.exporting import export_onnx
+from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.prediction.array_files import InputError, open_plain
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.tensors import described_inputs
@@ -72,9 +72,9 @@ from tflite_ort.verification.verifying import verify as verified
 from tflite_ort.versioning.resolver import OpResolver
 
 if TYPE_CHECKING:
-    from tflite_ort import device_choice
+    from tflite_ort.interpreter import device_choice
 else:
-    device_choice = late("tflite_ort.device_choice")
+    device_choice = late("tflite_ort.interpreter.device_choice")
 
 Array = npt.NDArray[Any]
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tflite_ort.base.files import write_bytes
 from tflite_ort.command.operator_status import (
     find_operator,
     near_operator,
@@ -20,10 +21,9 @@ from tflite_ort.command.operator_status import (
     read_record,
 )
 from tflite_ort.command.terminal import shown
-from tflite_ort.files import write_bytes
 from tflite_ort.metadata import associated_files
-from tflite_ort.missing_operators import lacking_signatures, missing_operators
-from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.model.missing_operators import lacking_signatures, missing_operators
+from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     Model,
     ModelError,

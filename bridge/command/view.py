@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
+from tflite_ort.base.files import write_bytes
+from tflite_ort.base.optional import optional_module
 from tflite_ort.command.activity import activity
 from tflite_ort.command.arguments import BudgetNumbers, ExternalRoots, budgets
-from tflite_ort.files import write_bytes
-from tflite_ort.optional import optional_module
 from tflite_ort.schema import BridgeError, Budgets, read_model, with_own_data, write_model
 
 # By a file's suffix: the package that teaches Model Explorer its format, and its name to pip.

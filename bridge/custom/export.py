@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap import Domain, Graph
-from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import Model, Op, OperatorView
 from tflite_ort.schema.values.inputs import Inputs
 from tflite_ort.schema.values.sizes import is_known

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from tflite_ort.optional import late
+from tflite_ort.base.optional import late
 from tflite_ort.schema import Model, OperatorView
 from tflite_ort.schema.file.flow import inlined_subgraph
 from tflite_ort.schema.values.inlining import FlatModel, flat

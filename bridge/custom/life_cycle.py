@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record, replace
 from tflite_ort.custom.functions import checked_result, read_only, shaped
 from tflite_ort.custom.nodes import Context, KernelTensor, Node, zeros
-from tflite_ort.records import record, replace
 from tflite_ort.schema import KernelError, OperatorView, TensorType, TensorView
 from tflite_ort.schema.file.element_types import type_of
 from tflite_ort.schema.values.sizes import is_known

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.records import field, record
+from tflite_ort.base.records import field, record
 from tflite_ort.schema import KernelError, Quantization
 
 Array = npt.NDArray[Any]

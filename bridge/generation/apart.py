@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Any
 
+from tflite_ort.base.own_process import own_process
 from tflite_ort.generation.errors import GenerationError, needed
-from tflite_ort.own_process import own_process
 
 _MODULE = "tflite_ort.generation.text_process"
 _PROGRAM = os.path.join(os.path.dirname(__file__), "text_process.py")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tflite_ort.generation.errors import GenerationError
 from tflite_ort.generation.signature_roles import filled
-from tflite_ort.interpreter import Interpreter
+from tflite_ort.interpreter.interpreter import Interpreter
 
 Array = npt.NDArray[Any]
 

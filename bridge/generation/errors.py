@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tflite_ort.optional import installed
+from tflite_ort.base.optional import installed
 from tflite_ort.schema import BridgeError
 
 

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tflite_ort.base.files import write_bytes, write_text
+from tflite_ort.base.json_text import written
 from tflite_ort.bundles import Bundle
-from tflite_ort.export_bundle import export_bundle
-from tflite_ort.files import write_bytes, write_text
+from tflite_ort.export.bundle import export_bundle
 from tflite_ort.generation.metadata import LanguageMetadata, Token, language_metadata
 from tflite_ort.generation.vocabulary import HUGGING_FACE, SENTENCEPIECE, tokenizer_json
-from tflite_ort.json_text import written
 from tflite_ort.schema.file.budgets import DEFAULT
 
 GENERATION = "generation.json"

@@ -24,7 +24,7 @@ from tflite_ort.generation.signature_roles import (
     caches_of,
     filled,
 )
-from tflite_ort.interpreter import Interpreter
+from tflite_ort.interpreter.interpreter import Interpreter
 
 Array = npt.NDArray[Any]
 Names = Mapping[str, Mapping[str, Sequence[str]]]

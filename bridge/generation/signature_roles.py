@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tflite_ort.generation.errors import GenerationError
 from tflite_ort.generation.metadata import LanguageMetadata
-from tflite_ort.signatures import SignatureRunner
+from tflite_ort.interpreter.signatures import SignatureRunner
 
 Array = npt.NDArray[Any]
 Detail = Mapping[str, Any]

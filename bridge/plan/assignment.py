@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.opmap import Lowered, lower
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import NUMPY, Partition, partitions
 from tflite_ort.plan.refusals import Refusals
 from tflite_ort.providers.delegates import Delegate
-from tflite_ort.records import record
 from tflite_ort.schema import OperatorView, Specialized
 from tflite_ort.versioning.registry import Registry
 

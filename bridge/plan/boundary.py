@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record, replace
 from tflite_ort.plan.memory import Memory, unassigned
 from tflite_ort.providers.binding import DeviceTensor
-from tflite_ort.records import record, replace
 from tflite_ort.schema import DelegateError, StateError, TensorView
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.state import Variable, Whole, Window, moved

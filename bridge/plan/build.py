@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import field, record, replace
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.opmap import Lowered, lower
-from tflite_ort.optional import late
 from tflite_ort.plan.assignment import Assignment, assign
 from tflite_ort.plan.calls import called, once
 from tflite_ort.plan.context import PlanContext
@@ -26,7 +27,6 @@ from tflite_ort.plan.report import Report
 from tflite_ort.plan.runs import Run, explained, sequence
 from tflite_ort.plan.session_step import session_step
 from tflite_ort.plan.steps import kernel_step
-from tflite_ort.records import field, record, replace
 from tflite_ort.schema import (
     DelegateError,
     Op,

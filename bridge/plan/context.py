@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import field, record, replace
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Target
-from tflite_ort.optional import late
 from tflite_ort.plan.steps import Kernels
 from tflite_ort.providers.delegates import Delegate, named
 from tflite_ort.providers.processor import blocked_channels
 from tflite_ort.providers.provider import DeviceMemory
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.providers.trials import device_memory, exact_runs, exact_weight_type
-from tflite_ort.records import field, record, replace
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.state import State
 from tflite_ort.tuning.costs import modelled_chooser

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import replace
 from tflite_ort.custom.kernels import BoundResolver
-from tflite_ort.optional import late
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.runs import Run
-from tflite_ort.records import replace
 from tflite_ort.schema import KernelError, OperatorView, Specialized, TensorView
 from tflite_ort.specialize.folding import run_kernel
 

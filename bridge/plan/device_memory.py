@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
+from tflite_ort.base.records import replace
 from tflite_ort.plan.partition import NUMPY, Partition
 from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.providers.provider import DeviceMemory
-from tflite_ort.records import replace
 
 
 def with_places(

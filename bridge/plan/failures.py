@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import replace
 from tflite_ort.opmap import lower
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition
 from tflite_ort.providers.model_session import model_session
-from tflite_ort.records import replace
 from tflite_ort.schema import (
     BridgeError,
     BudgetExceeded,

@@ -9,7 +9,7 @@ from tflite_ort.plan.memory import Memory
 from tflite_ort.schema import TensorView
 
 if TYPE_CHECKING:
-    from tflite_ort.opmap.graph import ir
+    from tflite_ort.opmap.onnx_graph import ir
 
 # Nodes that write some places of their first input. Where their output is bound to the memory of
 # this input, ONNX Runtime's kernels for the CPU write these places and copy nothing.

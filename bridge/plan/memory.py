@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.optional import late
-from tflite_ort.records import field, record
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import field, record
 from tflite_ort.schema import InsufficientMemory, KernelError, Specialized, StateError, TensorView
 from tflite_ort.schema.values.sizes import LARGEST_SIZE, known_product
 from tflite_ort.state import State, Variable

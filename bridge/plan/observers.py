@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from tflite_ort.base.records import replace
 from tflite_ort.plan.build import Plan
 from tflite_ort.plan.context import PlanContext
-from tflite_ort.records import replace
 
 Observer = Callable[[Plan, PlanContext], None]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.plan.steps import without_variables
 from tflite_ort.plan.stored_rows import tensor_row
-from tflite_ort.records import record
 from tflite_ort.schema import OperatorView, Specialized, TensorType, TensorView
 from tflite_ort.schema.file.fields import Scalar, String, Strings, Vector, View
 from tflite_ort.schema.file.operators import options_table

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tflite_ort.optional import late
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import field, record
 from tflite_ort.providers.binding import DeviceTensor
-from tflite_ort.records import field, record
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorView
 
 if TYPE_CHECKING:

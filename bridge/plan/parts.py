@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import ir
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import field, record, replace
 from tflite_ort.opmap.graph.windows import take_window
-from tflite_ort.optional import late
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.partition import Partition
-from tflite_ort.records import field, record, replace
 from tflite_ort.schema import Op, OperatorView, TensorView
 from tflite_ort.schema.values.sizes import is_known, known_product
 from tflite_ort.state import Whole, Window

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 
 
 @record

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tflite_ort.base.records import field, record
 from tflite_ort.providers.session import Session
-from tflite_ort.records import field, record
 from tflite_ort.schema import OperatorView
 
 # What ONNX Runtime adds to the name of what a convolution makes, as the name of a convolution in

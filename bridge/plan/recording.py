@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort import files
+from tflite_ort.base import files
+from tflite_ort.base.records import field, record
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.operator_rows import Constants, OperatorRows, Unstorable
 from tflite_ort.plan.stored_rows import RESULTS, tensor_row
 from tflite_ort.providers.session import Session
-from tflite_ort.records import field, record
 from tflite_ort.schema import OperatorView, Specialized, TensorView
 from tflite_ort.schema.file.budgets import Meter
 

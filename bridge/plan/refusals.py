@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tflite_ort.base.records import field, record, replace
+from tflite_ort.base.warned import warn_caller
 from tflite_ort.plan.partition import Partition
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.providers.trials import check_provider
-from tflite_ort.records import field, record, replace
 from tflite_ort.schema import DelegateError, DelegateWarning, OperatorView
-from tflite_ort.warned import warn_caller
 
 
 class LeftToTheCPU(DelegateError):

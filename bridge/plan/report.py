@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tflite_ort.base.records import record, replace
 from tflite_ort.plan.partition import NUMPY, Partition
 from tflite_ort.plan.placements import Placement
 from tflite_ort.providers.delegates import Delegate
-from tflite_ort.records import record, replace
 from tflite_ort.schema import Op, OperatorView, Specialized
 from tflite_ort.specialize.called_subgraphs import CALLERS
 

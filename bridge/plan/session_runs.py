@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.runs import Run
 from tflite_ort.providers.binding import Binding
 from tflite_ort.providers.session import Session
-from tflite_ort.records import record
 from tflite_ort.state import Turns, Variable
 
 Array = npt.NDArray[Any]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record, replace
 from tflite_ort.opmap import Lowered, Target
-from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.nodes.boundary_names import shorten_boundary
 from tflite_ort.plan.bound_step import bound_run
 from tflite_ort.plan.boundary import BoundaryTensor
@@ -31,7 +32,6 @@ from tflite_ort.providers.session import Session
 from tflite_ort.providers.shared_sessions import may_share
 from tflite_ort.providers.stored_graph import COMPILED, StoredGraph
 from tflite_ort.providers.traits import traits_of
-from tflite_ort.records import record, replace
 from tflite_ort.schema import DelegateError, Op, TensorView
 from tflite_ort.schema.values.sizes import known_product
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record, replace
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import only_sets
 from tflite_ort.plan.runs import Run, sequence
-from tflite_ort.records import record, replace
 from tflite_ort.schema import KernelError, Op, OperatorView
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.specialize.computed_sizes import check_results, has_computed_sizes

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.optional import late
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import record, replace
 from tflite_ort.plan.bound_step import bound_run
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.in_place import share
@@ -31,7 +32,6 @@ from tflite_ort.plan.stored_rows import (
 from tflite_ort.providers.session import Session
 from tflite_ort.providers.shared_sessions import may_share, shared_session
 from tflite_ort.providers.stored_graph import StoredGraph
-from tflite_ort.records import record, replace
 from tflite_ort.schema import BridgeError, DelegateError, TensorType, TensorView
 from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.state import State, Whole, Window

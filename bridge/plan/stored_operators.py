@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.optional import late
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import replace
 from tflite_ort.plan.calls import called, once
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.runs import Run
@@ -21,7 +22,6 @@ from tflite_ort.plan.stored_rows import (
     Surroundings,
     tensor_of,
 )
-from tflite_ort.records import replace
 from tflite_ort.schema import KernelError, Op, OperatorView, Specialized, TensorType, TensorView
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.json_text import parsed
-from tflite_ort.optional import optional_module
+from tflite_ort.base.json_text import parsed
+from tflite_ort.base.optional import optional_module
 from tflite_ort.prediction.array_files import (
     DAMAGED,
     Array,

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.optional import optional_module
+from tflite_ort.base.optional import optional_module
 from tflite_ort.prediction.array_files import (
     DAMAGED,
     Details,

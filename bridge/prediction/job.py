@@ -19,10 +19,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tflite_ort.files import write_bytes, write_text, writing
-from tflite_ort.guard import check_no_link
-from tflite_ort.json_text import parsed
-from tflite_ort.optional import optional_module
+from tflite_ort.base.files import write_bytes, write_text, writing
+from tflite_ort.base.guard import check_no_link
+from tflite_ort.base.json_text import parsed
+from tflite_ort.base.optional import optional_module
 from tflite_ort.prediction.array_files import DAMAGED, InputError
 from tflite_ort.prediction.part_files import told_of
 from tflite_ort.prediction.results import Block, Done

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tflite_ort.files import writing
+from tflite_ort.base.files import writing
 from tflite_ort.prediction.results import Block
 
 _COPIED = 1 << 20

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tflite_ort.base.suggestions import suggestion
 from tflite_ort.prediction.array_files import Array, InputError, array_of, cast
 from tflite_ort.prediction.images import (
     Normalization,
@@ -17,7 +18,6 @@ from tflite_ort.prediction.images import (
 )
 from tflite_ort.prediction.sound import Ear
 from tflite_ort.prediction.tensors import InputColumn, ragged
-from tflite_ort.suggestions import suggestion
 
 # What a caller gives for an input: an array [n, ...], or n arrays.
 Column = Array | Sequence[Any]

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tflite_ort.optional import optional_module
+from tflite_ort.base.optional import optional_module
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.job import Job, part_path
 from tflite_ort.prediction.local import Tell

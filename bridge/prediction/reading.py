@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.optional import optional_module
+from tflite_ort.base.optional import optional_module
 from tflite_ort.prediction.array_files import Array, InputError, loaded_array, read_npz
 from tflite_ort.prediction.cells import ROW_ERRORS, Cells, joined_cells, rows_of_file, sample
 from tflite_ort.prediction.preparation import Preparation, columns_of

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, Protocol
 
-from tflite_ort.optional import optional_module
+from tflite_ort.base.optional import optional_module
 from tflite_ort.prediction.array_files import InputError, check_plain
 
 _BATCH_ROWS = 256

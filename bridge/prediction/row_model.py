@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tflite_ort.interpreter import Interpreter
+from tflite_ort.base.optional import late
+from tflite_ort.base.warned import warn_caller
+from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.metadata import TensorDescription
-from tflite_ort.opening import opened_model
-from tflite_ort.optional import late
+from tflite_ort.model.opening import opened_model
 from tflite_ort.prediction.array_files import Array, Details
 from tflite_ort.prediction.pool import cores, spread
 from tflite_ort.prediction.runner import Runner, memory_of
@@ -30,12 +31,11 @@ from tflite_ort.providers.delegates import AUTO, OpResolverType, ProviderChoices
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.schema import BatchWarning, Model, TensorError, Unbatchable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
-from tflite_ort.warned import warn_caller
 
 if TYPE_CHECKING:
-    from tflite_ort import device_choice
+    from tflite_ort.interpreter import device_choice
 else:
-    device_choice = late("tflite_ort.device_choice")
+    device_choice = late("tflite_ort.interpreter.device_choice")
 
 ModelSource = str | os.PathLike[str] | bytes
 

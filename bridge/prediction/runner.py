@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 
 from tflite_ort.batching.sample_loop import STREAMS
-from tflite_ort.interpreter import Interpreter
+from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.prediction.array_files import Array, Details
 from tflite_ort.prediction.tensors import InputColumn, OutputColumn
 from tflite_ort.schema import Model, Op

@@ -11,9 +11,9 @@ from typing import Any
 
 import onnx
 
-from tflite_ort.export import export_onnx
-from tflite_ort.files import made_folder, portable_names, write_bytes, write_text
-from tflite_ort.interpreter import Interpreter
+from tflite_ort.base.files import made_folder, portable_names, write_bytes, write_text
+from tflite_ort.export.exporting import export_onnx
+from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.metadata import Metadata
 from tflite_ort.prediction.array_files import Array, Details
 from tflite_ort.prediction.protobuf_text import Name, message_text

@@ -13,8 +13,8 @@ from typing import IO, Any, Protocol
 
 import numpy as np
 
-from tflite_ort.files import writing
-from tflite_ort.optional import optional_module
+from tflite_ort.base.files import writing
+from tflite_ort.base.optional import optional_module
 from tflite_ort.prediction.array_files import (
     DAMAGED,
     Array,

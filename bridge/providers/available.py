@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from tflite_ort.base.records import record
 from tflite_ort.providers.plugins import load_library, package_library, plugin_packages
 from tflite_ort.providers.provider import Device, Provider
 from tflite_ort.providers.session import ORT_VERSION, available_providers, devices
 from tflite_ort.providers.trials import check_provider
-from tflite_ort.records import record
 from tflite_ort.schema import DelegateError
 
 

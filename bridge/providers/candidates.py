@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tflite_ort.base.records import record
 from tflite_ort.providers.available import load_plugins
 from tflite_ort.providers.delegates import ExecutionProviderDelegate
 from tflite_ort.providers.selection import device_order
 from tflite_ort.providers.session import available_providers, devices
 from tflite_ort.providers.traits import FULL_PRECISION, ON_GPUS, traits_of
-from tflite_ort.records import record
 from tflite_ort.schema import DelegateError
 
 

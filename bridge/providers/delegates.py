@@ -7,12 +7,12 @@ from enum import Enum, unique
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tflite_ort.optional import late
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import field, record
 from tflite_ort.providers.plugins import find_provider
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.session import ORT_RELEASE, ORT_VERSION
 from tflite_ort.providers.traits import CPU, FULL_PRECISION, WRONG_BEFORE, WrongResult, traits_of
-from tflite_ort.records import field, record
 from tflite_ort.schema import DelegateError, MissingDelegate, OperatorView
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import onnx
 from google.protobuf.message import DecodeError
 
-from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import BudgetExceeded, ModelError
 from tflite_ort.schema.file.budgets import DEFAULT
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.serialization import Place, serialized
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.serialization import Place, serialized
 from tflite_ort.providers.large_weights import read_in_place
 from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import Session, SessionGraph, Weights

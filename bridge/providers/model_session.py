@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.constants import Constants
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.constants import Constants
 from tflite_ort.opmap.rules.engine import rewrite_nodes
 from tflite_ort.opmap.rules.rule import NodesAround, Stage
 from tflite_ort.providers.graph_session import graph_session

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 
 _KERNEL_TIME = "_kernel_time"  # how the profile marks the run of a node
 

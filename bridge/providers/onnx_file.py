@@ -11,7 +11,7 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
-from tflite_ort.forks import renew_in_children
+from tflite_ort.base.forks import renew_in_children
 from tflite_ort.providers.exported_state import first_state
 from tflite_ort.providers.left_sessions import abandon
 from tflite_ort.providers.messages import failure

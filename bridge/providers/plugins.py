@@ -7,7 +7,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from tflite_ort.optional import late, optional_module
+from tflite_ort.base.optional import late, optional_module
+from tflite_ort.base.records import record
 from tflite_ort.providers.session import available_providers, devices, register_library
 from tflite_ort.providers.traits import (
     BROUGHT_BY,
@@ -17,16 +18,15 @@ from tflite_ort.providers.traits import (
     of_a_kind,
     short_name,
 )
-from tflite_ort.records import record
 from tflite_ort.schema import DelegateError, MissingDelegate
 
 if TYPE_CHECKING:
     import pkgutil
 
-    from tflite_ort import suggestions
+    from tflite_ort.base import suggestions
 else:
     pkgutil = late("pkgutil")
-    suggestions = late("tflite_ort.suggestions")
+    suggestions = late("tflite_ort.base.suggestions")
 
 _PACKAGES = "onnxruntime_ep_"
 _LIBRARY = (".so", ".dll", ".dylib")

@@ -6,7 +6,7 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tflite_ort.optional import late
+from tflite_ort.base.optional import late
 
 if TYPE_CHECKING:
     from tflite_ort.providers import trials

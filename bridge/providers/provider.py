@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tflite_ort.base.records import field, record
 from tflite_ort.providers.traits import CPU, FULL_PRECISION
-from tflite_ort.records import field, record
 
 
 @record

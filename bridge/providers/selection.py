@@ -7,7 +7,7 @@ from typing import Any
 
 import onnxruntime
 
-from tflite_ort.opmap.graph.serialization import serialized
+from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.providers.session import ORT_ERRORS
 from tflite_ort.providers.trials import identity
 

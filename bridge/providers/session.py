@@ -14,15 +14,15 @@ import numpy.typing as npt
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
 
-from tflite_ort.forks import renew_in_children
-from tflite_ort.optional import late
+from tflite_ort.base.forks import renew_in_children
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import record, replace
 from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor, in_graph, place_of
 from tflite_ort.providers.plain_session import PlainSession, value_over
 from tflite_ort.providers.provider import ON_CPU, Device, DeviceMemory, Provider
 from tflite_ort.providers.settings import Settings, chosen, read_settings, save_to, settings_of
 from tflite_ort.providers.stored_graph import COMPILED, SavedGraph, StoredGraph
 from tflite_ort.providers.traits import MEMORY_OF_VENDOR, traits_of
-from tflite_ort.records import record, replace
 from tflite_ort.schema import DelegateError
 from tflite_ort.schema.values.complex_pairs import paired
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import onnxruntime
 
-from tflite_ort.optional import late
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import record
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.stored_graph import (
     COMPILED,
@@ -22,7 +23,6 @@ from tflite_ort.providers.stored_graph import (
 )
 from tflite_ort.providers.threads import session_options, shares_threads
 from tflite_ort.providers.traits import traits_of
-from tflite_ort.records import record
 from tflite_ort.schema import DelegateError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from tflite_ort.records import field, record
+from tflite_ort.base.records import field, record
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnxruntime
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema import DelegateError
 
 # How long a thread without work spins before it sleeps. ONNX Runtime's own time is about a

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tflite_ort.optional import late
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import field, record
 from tflite_ort.providers import conditions
-from tflite_ort.records import field, record
 from tflite_ort.schema import TensorType
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.lowering import OPSET
 from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.providers.graph_session import graph_session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 
 
 @record

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
-from tflite_ort.optional import late
-from tflite_ort.records import replace
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import replace
 from tflite_ort.schema import ModelError, Op, OperatorView, Specialized, TensorType, TensorView
 from tflite_ort.schema.file.flow import called_subgraphs
 from tflite_ort.schema.values.sizes import is_known

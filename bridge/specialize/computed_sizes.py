@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import replace
 from tflite_ort.fallback_kernels import Kernel, custom_kernel, kernel
-from tflite_ort.optional import late
-from tflite_ort.records import replace
 from tflite_ort.schema import Op, OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.file.budgets import ENLARGED, LEAST_BYTES, Meter
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, ModelError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.optional import late
+from tflite_ort.base.optional import late
 from tflite_ort.schema import KernelError, Model, Op, TensorView
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
 from tflite_ort.schema.values.view import VariableKey

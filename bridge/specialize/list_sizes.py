@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tflite_ort.records import field, record, replace
+from tflite_ort.base.records import field, record, replace
 from tflite_ort.schema import OperatorView, TensorView
 from tflite_ort.schema.values.sizes import has_roots, is_known
 

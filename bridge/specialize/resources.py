@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tflite_ort.optional import late
-from tflite_ort.records import field, record, replace
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import field, record, replace
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.file.flow import called_subgraphs
 from tflite_ort.schema.values.sizes import is_known, unknown_size

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import replace
 from tflite_ort.fallback_kernels import Kernel
-from tflite_ort.records import replace
 from tflite_ort.schema import Op, OperatorView, TensorView
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
 from tflite_ort.versioning.registry import Registry

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record, replace
 from tflite_ort.custom.kernels import Preparer
 from tflite_ort.fallback_kernels import Kernel, custom_kernel, kernel
-from tflite_ort.records import record, replace
 from tflite_ort.schema import (
     ModelError,
     Op,

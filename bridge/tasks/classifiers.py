@@ -11,7 +11,7 @@ from typing import Any, Self, overload
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.closing import Closing
+from tflite_ort.base.closing import Closing
 from tflite_ort.prediction.pool import cores, spread
 from tflite_ort.prediction.sound import HIGHEST_RATE
 from tflite_ort.schema import ModelError

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.files import distinct_names, made_folder, writing
+from tflite_ort.base.guard import protect
+from tflite_ort.base.optional import optional_module
 from tflite_ort.bundles import open_bundle
-from tflite_ort.export_decoded import known_kind
-from tflite_ort.files import distinct_names, made_folder, writing
-from tflite_ort.guard import protect
-from tflite_ort.optional import optional_module
+from tflite_ort.export.decoded import known_kind
 from tflite_ort.prediction.array_files import InputError, open_plain
 from tflite_ort.prediction.images import converted, is_picture, opened_picture
 from tflite_ort.providers.delegates import ProviderChoices

@@ -11,30 +11,30 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
+from tflite_ort.base.optional import late
+from tflite_ort.base.warned import warn_caller
 from tflite_ort.bundles import Bundle, open_bundle
 from tflite_ort.decode import Kind, decoded
-from tflite_ort.export import made_for
-from tflite_ort.export_decoded import known_kind
+from tflite_ort.export.decoded import known_kind
+from tflite_ort.export.exporting import made_for
+from tflite_ort.model.resolvers import WellKnownOpResolver
 from tflite_ort.opmap import Target
-from tflite_ort.optional import late
 from tflite_ort.providers.delegates import AUTO, OpResolverType, chosen_delegates
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.providers.processor import blocked_channels
 from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.traits import FULL_PRECISION, traits_of
 from tflite_ort.providers.trials import exact_weight_type
-from tflite_ort.resolvers import WellKnownOpResolver
 from tflite_ort.schema import DelegateError, DelegateWarning, ModelError, read_model
 from tflite_ort.tasks.options import BaseOptions
 from tflite_ort.tasks.rects import Rect
 from tflite_ort.tasks.warp import places
 from tflite_ort.tuning.costs import modelled_chooser
-from tflite_ort.warned import warn_caller
 
 if TYPE_CHECKING:
-    from tflite_ort import device_choice
+    from tflite_ort.interpreter import device_choice
 else:
-    device_choice = late("tflite_ort.device_choice")
+    device_choice = late("tflite_ort.interpreter.device_choice")
 
 Array = npt.NDArray[Any]
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 import numpy.typing as npt
 
-from tflite_ort.closing import Closing
-from tflite_ort.forks import renew_in_children
+from tflite_ort.base.closing import Closing
+from tflite_ort.base.forks import renew_in_children
 from tflite_ort.prediction.pool import cores, spread
 from tflite_ort.tasks.containers import NormalizedRect
 from tflite_ort.tasks.image import Image, pixels_of

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from tflite_ort.base.shipped import shipped
 from tflite_ort.opmap.graph.choices import Chooser, Lowering, plainest
 from tflite_ort.schema import OperatorView
-from tflite_ort.shipped import shipped
 
 _MACHINES = {"AMD64": "x86_64", "arm64": "aarch64"}
 # Another lowering than the first has to be better by this factor, or the model may be wrong.

@@ -16,12 +16,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from tflite_ort.files import write_text
+from tflite_ort.base.files import write_text
+from tflite_ort.base.warned import warn_caller
 from tflite_ort.providers.processor import processor
 from tflite_ort.providers.session import ORT_BUILD
 from tflite_ort.schema import CacheWarning, OperatorView, TensorView, UnreadableModel
 from tflite_ort.schema.file.plain_files import open_plain
-from tflite_ort.warned import warn_caller
 
 FORMAT = 1
 _MOST_BYTES = 1 << 24

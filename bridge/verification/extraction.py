@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tflite_ort.base.suggestions import suggestion
 from tflite_ort.schema import (
     BridgeError,
     Model,
@@ -14,7 +15,6 @@ from tflite_ort.schema import (
     with_own_data,
 )
 from tflite_ort.schema.values.resolve import tensor_views
-from tflite_ort.suggestions import suggestion
 from tflite_ort.verification.submodel import submodel
 
 Tensor = int | str

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.base.optional import optional_module
+from tflite_ort.base.shipped import shipped
 from tflite_ort.comparison.differences import Difference, Tolerance
-from tflite_ort.optional import optional_module
 from tflite_ort.schema import BridgeError
-from tflite_ort.shipped import shipped
 from tflite_ort.verification.pictures import Picture, picture_of
 from tflite_ort.verification.plots import Plot, Sample, histogram, size_of, size_plot
 from tflite_ort.verification.results import (

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tflite_ort.files import write_bytes
-from tflite_ort.own_process import own_process
+from tflite_ort.base.files import write_bytes
+from tflite_ort.base.own_process import own_process
 from tflite_ort.schema import BridgeError, Model, write_model
 from tflite_ort.verification import litert_worker
 from tflite_ort.verification.litert_worker import receive, send

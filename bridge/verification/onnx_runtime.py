@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
+from tflite_ort.base.json_text import parsed
 from tflite_ort.comparison.differences import badness, difference
-from tflite_ort.json_text import parsed
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import BridgeError, Model, TensorView
 from tflite_ort.schema.values.resolve import tensor_views

@@ -19,8 +19,8 @@ from typing import Any
 
 import onnx
 
+from tflite_ort.base.files import made_folder, write_text
 from tflite_ort.comparison.differences import Difference, Tolerance
-from tflite_ort.files import made_folder, write_text
 from tflite_ort.verification.plots import size_of
 from tflite_ort.verification.report import Report
 from tflite_ort.verification.results import OperatorResult, RuntimeResult

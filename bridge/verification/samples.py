@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.comparison.drawn import random_inputs
+from tflite_ort.interpreter.tensor_values import native
 from tflite_ort.metadata import Metadata, TensorDescription
 from tflite_ort.schema import Budgets, Model, TensorError
-from tflite_ort.tensor_values import native
 from tflite_ort.verification.extraction import tensor_index
 from tflite_ort.verification.runtimes import Sample
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.model.signature_model import calling, subgraph_fields
 from tflite_ort.schema import (
     BlockwiseQuantization,
     Buffer,
@@ -27,7 +28,6 @@ from tflite_ort.schema.file.model_metadata import (
     read_metadata,
     write_metadata,
 )
-from tflite_ort.signature_model import calling, subgraph_fields
 
 _WITH_SCALE_TENSORS = (BlockwiseQuantization, MultiAxisQuantization)
 

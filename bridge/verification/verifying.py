@@ -12,9 +12,10 @@ from typing import Any
 import onnx
 from google.protobuf.message import DecodeError
 
+from tflite_ort.base.suggestions import suggestion
 from tflite_ort.comparison.differences import Difference, Tolerance, difference
 from tflite_ort.comparison.index_limits import index_limits
-from tflite_ort.export import export_onnx
+from tflite_ort.export.exporting import export_onnx
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.schema import (
     BridgeError,
@@ -26,7 +27,6 @@ from tflite_ort.schema import (
     read_model,
 )
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
-from tflite_ort.suggestions import suggestion
 from tflite_ort.verification.comparing import Comparing, Progress, Reference, largest
 from tflite_ort.verification.floats import in_floats
 from tflite_ort.verification.litert import LitertError, LitertProcess, litert_installed

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.cells.lstm_tensors import CellTensors, States, joined, run_steps
 from tflite_ort.fallback_kernels.idioms.accumulator import quantized_rows
 from tflite_ort.fallback_kernels.idioms.operands import clamped
-from tflite_ort.records import record
 from tflite_ort.schema import ActivationFunctionType
 from tflite_ort.schema.values.lstm import PEEPHOLE_GATES
 

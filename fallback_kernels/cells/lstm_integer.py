@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.cells.lstm_tensors import CellTensors, States, joined, run_steps
-from tflite_ort.records import record
 from tflite_ort.schema.arithmetic.fixed_point import (
     inverse_sqrt,
     multiply_by_quantized_multiplier,

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.cells.lstm_integer import Multiplier, clipped, updated_cell
 from tflite_ort.fallback_kernels.cells.lstm_tensors import CellTensors, States, joined, run_steps
-from tflite_ort.records import record
 from tflite_ort.schema.arithmetic.fixed_point import (
     multiply_wide_by_quantized_multiplier,
     round_half_away,

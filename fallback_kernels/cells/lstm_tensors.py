@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.registry import Inputs
-from tflite_ort.records import record
 from tflite_ort.schema import KernelError, OperatorView, Quantization, TensorView
 from tflite_ort.schema.values.lstm import GATES
 

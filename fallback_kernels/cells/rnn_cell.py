@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.cells.lstm_float import Weights, activated
 from tflite_ort.fallback_kernels.cells.lstm_tensors import CellTensors
-from tflite_ort.records import record
 from tflite_ort.schema import ActivationFunctionType
 
 Array = npt.NDArray[Any]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.base.records import field, record
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
-from tflite_ort.records import field, record
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.values.flex import node_of
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, flex_kernel
-from tflite_ort.records import record
 from tflite_ort.schema import KernelError, ModelError, OperatorView
 from tflite_ort.schema.file.wire import Message
 from tflite_ort.schema.values.flex import Node, node_of

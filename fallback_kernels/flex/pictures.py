@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.optional import optional_module
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, flex_kernel
-from tflite_ort.optional import optional_module
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.values.flex import node_of
 

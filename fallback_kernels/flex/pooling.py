@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.base.records import replace
 from tflite_ort.fallback_kernels.idioms.windows import Span, windows
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
-from tflite_ort.records import replace
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.shapes.flex.pooling import (
     WindowsAlong,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 
 Word = npt.NDArray[np.uint64]  # one for each string; sums and products wrap
 Pair = tuple[Word, Word]

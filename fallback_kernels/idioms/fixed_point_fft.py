@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 
 Ints = npt.NDArray[np.int64]
 

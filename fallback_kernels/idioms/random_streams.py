@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.idioms.counters import philox
 from tflite_ort.fallback_kernels.registry import Array
-from tflite_ort.records import record
 from tflite_ort.schema.arithmetic.generators import HIGH_MANTISSA, LEAST, MANTISSA, PHILOX_LANES
 
 Words = npt.NDArray[np.uint32]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.idioms.accumulator import quantization
 from tflite_ort.fallback_kernels.idioms.operands import scale
-from tflite_ort.records import record
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.arithmetic.fixed_point import (
     exp_of_negative,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema import KernelError, Padding
 from tflite_ort.schema.values.semantics import conv_output_size, explicit_padding
 

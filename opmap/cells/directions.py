@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.scan import Values
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import ActivationFunctionType, Untranslatable
 from tflite_ort.schema.values.sizes import has_zero, is_known
 

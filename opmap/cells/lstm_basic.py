@@ -10,7 +10,7 @@ import numpy as np
 
 from tflite_ort.opmap.cells.lstm_integer import gate_tables, looked_up
 from tflite_ort.opmap.cells.lstm_integer_weights import SHORT
-from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.fixed_point import (
     TIE_BREAK,
     clip,
@@ -20,6 +20,7 @@ from tflite_ort.opmap.idioms.fixed_point import (
     rescaled,
     rounded_upwards,
 )
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import LSTMOptions, OperatorView, TensorType, Untranslatable
 
 View = OperatorView[LSTMOptions]

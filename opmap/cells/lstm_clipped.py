@@ -16,13 +16,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tflite_ort.base.records import record, replace
 from tflite_ort.opmap.cells.directions import direction, recurrent_node, stacked_states
 from tflite_ort.opmap.cells.lstm_float_run import Result, Run
 from tflite_ort.opmap.cells.lstm_float_step import INPUT, OUTPUT, UPDATE
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.hybrid_products import joined_reals
 from tflite_ort.opmap.idioms.scan import Values
-from tflite_ort.records import record, replace
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema.values.sizes import is_known
 
 # The error of a recomputed output gate is less; tanh(6.1) is as near to 1.

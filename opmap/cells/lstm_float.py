@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import replace
 from tflite_ort.opmap.cells.directions import (
     ONNX_ACTIVATIONS,
     direction,
@@ -23,11 +24,11 @@ from tflite_ort.opmap.cells.lstm_clipped import guarded
 from tflite_ort.opmap.cells.lstm_float_run import Result, Run
 from tflite_ort.opmap.cells.lstm_float_step import FloatStep
 from tflite_ort.opmap.cells.lstm_float_weights import FloatWeights
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.idioms.hybrid_products import joined_reals, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.scan import Values, scan
-from tflite_ort.records import replace
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import ActivationFunctionType
 from tflite_ort.schema.values.sizes import has_zero, is_known
 

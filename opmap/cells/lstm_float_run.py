@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tflite_ort.base.records import record
 from tflite_ort.opmap.cells.lstm_float_weights import FloatWeights
-from tflite_ort.opmap.graph import ir
-from tflite_ort.records import record
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema.values.sizes import is_one
 
 Result = tuple[ir.Value, ir.Value, ir.Value]  # outputs [T, B, O], last output and cell state

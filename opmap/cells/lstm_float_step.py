@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tflite_ort.opmap.cells.lstm_float_weights import FloatWeights
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.graph.float_activation import activated
 from tflite_ort.opmap.idioms.hybrid_products import Term, WeightMatrix, sum_of_products
 from tflite_ort.opmap.idioms.scan import Values
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import ActivationFunctionType
 
 INPUT, FORGET, UPDATE, OUTPUT = range(4)

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.opmap.cells.directions import ONNX_ACTIVATIONS
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.hybrid import Rounding
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix
-from tflite_ort.records import record
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,

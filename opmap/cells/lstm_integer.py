@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.cells.lstm_integer_weights import BYTE, PRODUCT, SHORT, IntegerWeights
 from tflite_ort.opmap.cells.normalization_integer import normalized
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.fixed_point import (
     TIE_BREAK,
     clip,
@@ -26,6 +26,7 @@ from tflite_ort.opmap.idioms.fixed_point import (
     shifted_right,
 )
 from tflite_ort.opmap.idioms.scan import Values, scan
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.arithmetic.fixed_point16 import logistic, tanh
 from tflite_ort.schema.values.kept_tables import kept_table

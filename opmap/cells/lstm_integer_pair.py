@@ -15,15 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import replace
 from tflite_ort.opmap.cells.lstm_integer import IntegerStep, run_integer_cell
 from tflite_ort.opmap.cells.lstm_integer_weights import (
     IntegerWeights,
     Product,
     read_integer_weights,
 )
-from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.fixed_point import centred_codes
-from tflite_ort.records import replace
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.values.lstm import GATES
 

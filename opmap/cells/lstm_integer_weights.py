@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record, replace
 from tflite_ort.opmap.cells.normalization_integer import Norm
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.fixed_point import (
     exact_product,
     first_factor,
@@ -22,7 +23,7 @@ from tflite_ort.opmap.idioms.fixed_point import (
     rescaled,
     shifted_right,
 )
-from tflite_ort.records import record, replace
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.arithmetic.lstm_scales import CellScales, cell_scales, quantization
 from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES, LstmKind

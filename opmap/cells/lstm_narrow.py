@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.cells.lstm_integer import looked_up
 from tflite_ort.opmap.cells.lstm_integer_weights import BYTE, SHORT, cut
-from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.fixed_point import (
     TIE_BREAK,
     centred_codes,
@@ -24,6 +24,7 @@ from tflite_ort.opmap.idioms.fixed_point import (
     rescaled,
     rounded_upwards,
 )
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.arithmetic.fixed_point16 import truncated_logistic, truncated_tanh

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, high_half, rescaled_by
-from tflite_ort.records import record
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import Untranslatable
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.choices import Lowering, build_chosen
-from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.graph.windows import has_window, with_newest
 from tflite_ort.opmap.idioms.fixed_point import (
     clip,
@@ -30,6 +29,8 @@ from tflite_ort.opmap.idioms.fixed_point import (
     rounds_alike,
     shifted_right,
 )
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.constants import carried_type
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.opmap.flex.elementwise import FLOATS, read_computed, write_computed
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.indices import failing
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.values.flex import node_of

@@ -13,7 +13,8 @@ from tflite_ort.opmap.flex.elementwise import (
     read_computed,
     write_computed,
 )
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorType
 from tflite_ort.schema.values.flex import node_of

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.flex.elementwise import FLOATS, INTEGERS, read_computed, write_computed
-from tflite_ort.opmap.graph import Graph, Layout, ir
+from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.shapes.flex.diagonals import alignment, band_of, sources

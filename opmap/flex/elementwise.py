@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import custom_translator, flex_translator
 from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 

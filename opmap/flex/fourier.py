@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.angles import angle as angle_of
 from tflite_ort.opmap.idioms.fourier import BY_PRODUCT
 from tflite_ort.opmap.idioms.movement import integers
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.shapes.flex.fourier import dimensions_of

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.flex.elementwise import FLOATS, read_computed, write_computed
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorType, Untranslatable
 from tflite_ort.schema.shapes.flex.images import bicubic_weights

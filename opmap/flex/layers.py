@@ -15,7 +15,8 @@ from tflite_ort.opmap.flex.elementwise import (
     read_computed,
     write_computed,
 )
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorType, TensorView
 from tflite_ort.schema.shapes.flex.layers import format_places, per_channel

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.flex.elementwise import read_computed, write_computed
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.movement import integers
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.arithmetic.einsum import Equation

@@ -14,7 +14,7 @@ from tflite_ort.opmap.flex.elementwise import (
     read_computed,
     write_computed,
 )
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.indices import (
     affordable,
     failing,
@@ -22,6 +22,7 @@ from tflite_ort.opmap.idioms.indices import (
     scattered,
     sizes_of,
 )
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.shapes.flex.movement import slice_places, unique_axis

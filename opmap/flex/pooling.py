@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.flex.elementwise import FLOAT, FLOATS, INTEGERS, read_computed, write_computed
-from tflite_ort.opmap.graph import Graph, Layout, ir
+from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.idioms.indices import failing
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.shapes.flex.pooling import (

@@ -17,9 +17,10 @@ from tflite_ort.opmap.flex.elementwise import (
     read_computed,
     write_computed,
 )
-from tflite_ort.opmap.graph import Graph, Layout, ir
+from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.idioms.indices import affordable, agreeing, failing, scattered, sizes_of
 from tflite_ort.opmap.idioms.scan import Values, scan
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.values.flex import node_of

@@ -12,8 +12,9 @@ from tflite_ort.opmap.flex.elementwise import (
     write_computed,
 )
 from tflite_ort.opmap.flex.reductions import ascending, write_segments
-from tflite_ort.opmap.graph import Graph, Layout, ir
+from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.idioms.indices import affordable, bounded, failing, scattered, sizes_of
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorType, Untranslatable
 from tflite_ort.schema.values.flex import node_of

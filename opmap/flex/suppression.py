@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.values.flex import node_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import ActivationFunctionType
 from tflite_ort.schema.values.semantics import activation_bounds
 

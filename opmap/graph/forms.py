@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tflite_ort.base.records import record
 from tflite_ort.opmap.graph.choices import Chooser, plainest
-from tflite_ort.opmap.graph.constants import carried_type
-from tflite_ort.opmap.graph.opsets import OPSET
-from tflite_ort.records import record
+from tflite_ort.opmap.onnx_graph.constants import carried_type
+from tflite_ort.opmap.onnx_graph.opsets import OPSET
 from tflite_ort.schema import TensorView
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.sizes import is_one

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.constants import carried, carried_type
+from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph.forms import Domain, Form, Layout, Target, form_suffix, same_order
 from tflite_ort.opmap.graph.nodes import Build
 from tflite_ort.opmap.graph.noted_nodes import Attempt, NotedNodes
@@ -31,7 +30,8 @@ from tflite_ort.opmap.graph.rows import (
     row_shape,
 )
 from tflite_ort.opmap.graph.shaped_nodes import one_is_inferred
-from tflite_ort.records import replace
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.constants import carried, carried_type
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.constants import Constants
-from tflite_ort.opmap.graph.opsets import OPSET, Inputs, spelled
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.constants import Constants
+from tflite_ort.opmap.onnx_graph.opsets import OPSET, Inputs, spelled
 from tflite_ort.schema import Untranslatable
 from tflite_ort.schema.values.sizes import is_known
 

@@ -9,11 +9,11 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from tflite_ort.opmap.graph import ir
+from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph.forms import Form, Layout
 from tflite_ort.opmap.graph.rows import rows_agree
 from tflite_ort.opmap.graph.shaped_nodes import ShapedNodes
-from tflite_ort.records import replace
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.sizes import known_product

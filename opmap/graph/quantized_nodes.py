@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.constants import carried_codes, carried_type, carried_zero_point
 from tflite_ort.opmap.graph.forms import Domain, Target
 from tflite_ort.opmap.graph.nodes import Nodes
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.constants import carried_codes, carried_type, carried_zero_point
 from tflite_ort.schema import (
     ActivationFunctionType,
     ModelError,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph.shaped_nodes import one_is_inferred
-from tflite_ort.records import replace
 from tflite_ort.schema import Op, TensorView
 from tflite_ort.schema.values.sizes import is_known, is_one, known_product, may_differ
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.forms import Domain, Form, Layout
 from tflite_ort.opmap.graph.quantized_nodes import QuantizedNodes
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
 from tflite_ort.schema.values.sizes import is_known, known_product, may_differ
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.forms import Domain
 from tflite_ort.opmap.graph.graph import Graph
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.indices import matched
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.values.sizes import differ, may_differ
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Domain, Graph, ir
-from tflite_ort.opmap.graph.constants import carried_codes, carried_type
+from tflite_ort.base.optional import late
+from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.indices import failing
-from tflite_ort.optional import late
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.constants import carried_codes, carried_type
 from tflite_ort.schema import Op, OperatorView, TensorType, Untranslatable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.semantics import quantized_range

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tflite_ort.opmap.graph import Graph, Layout, ir
+from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.idioms.movement import moved_domain
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, TensorView
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.sizes import is_known

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import TensorType, TensorView
 from tflite_ort.schema.arithmetic.fixed_point import held_ratio
 from tflite_ort.schema.values.sizes import is_known

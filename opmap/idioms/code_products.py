@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.scan import Values, scan
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
 from tflite_ort.schema.arithmetic.fixed_point import narrow_multiplier, quantize_multiplier
 from tflite_ort.schema.values.semantics import quantized_range

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred, sums_are_whole
 from tflite_ort.opmap.idioms.fixed_point import centred_codes, clip, rescaled_by, rounded_upwards
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import ActivationFunctionType, TensorType, TensorView
 from tflite_ort.schema.arithmetic.fixed_point import divided_multiplier, quantize_multiplier
 from tflite_ort.schema.values.semantics import quantized_range

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import TensorType
 from tflite_ort.schema.values.sizes import is_known
 

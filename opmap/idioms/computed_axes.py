@@ -7,9 +7,10 @@ from math import prod
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.indices import failing
-from tflite_ort.records import record
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import TensorView
 
 

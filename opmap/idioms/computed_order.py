@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.movement import moved_domain
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.base.records import replace
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.windows import WindowAxis
-from tflite_ort.records import replace
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import (
     OperatorView,
     Padding,

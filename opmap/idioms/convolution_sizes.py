@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, Layout, ir
+from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.idioms.convolution_operands import Windows, accumulator_bias
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import (
     Conv3DOptions,
     Op,

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.bits import number_of
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import TensorType, Untranslatable
 from tflite_ort.schema.arithmetic.generators import (
     HIGH_MANTISSA,

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, TensorType, Untranslatable
 
 View = OperatorView[Any]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.onnx_graph import ir
 
 # Up to this length a product with all waves is faster than the DFT of ONNX Runtime's CPU. Longer
 # rows are numpy's there: several times as fast as that DFT, and in float64 as TFLite has them.

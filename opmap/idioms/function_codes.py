@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.base.optional import late
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.by_code import by_code, every_code
 from tflite_ort.opmap.idioms.rescaled_codes import Codes
-from tflite_ort.optional import late
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.semantics import quantized_range

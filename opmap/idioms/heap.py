@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.records import record
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.onnx_graph import ir
 
 _LOWEST, _HIGHEST = np.float32(-np.inf), np.float32(np.inf)
 _END = np.iinfo(np.int64).max

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.records import record
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.file.element_types import PACKED_BITS
 from tflite_ort.schema.values.semantics import UNCLAMPED

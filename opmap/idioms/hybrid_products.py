@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, Target, ir
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.idioms.hybrid import (
     Codes,
     Rounding,
@@ -24,7 +25,7 @@ from tflite_ort.opmap.idioms.hybrid import (
     rounded_rows,
 )
 from tflite_ort.opmap.idioms.rounding_costs import rounding_costs
-from tflite_ort.records import record
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import TensorType, TensorView
 
 Array = npt.NDArray[Any]

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.graph.constants import carried_codes, carried_type
+from tflite_ort.base.records import replace
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.rows import RESHAPES, row_shape
-from tflite_ort.records import replace
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.constants import carried_codes, carried_type
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.values.sizes import Shape, is_known
 

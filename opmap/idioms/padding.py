@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.idioms.movement import code_constant
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import MirrorPadMode, MirrorPadOptions, Op, OperatorView, TensorType
 from tflite_ort.schema.shapes.reshaping import mirrored
 from tflite_ort.schema.values.sizes import is_known, multiple

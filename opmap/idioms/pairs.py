@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.records import replace
+from tflite_ort.base.records import replace
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.file.element_types import type_of
 from tflite_ort.schema.values.complex_pairs import is_complex, paired, paired_shape, part_dtype

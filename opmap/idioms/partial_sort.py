@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.scan import scan
+from tflite_ort.opmap.onnx_graph import ir
 
 # A vector of scores, and of the columns that they come from.
 Element = tuple[ir.Value, ir.Value]

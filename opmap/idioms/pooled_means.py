@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.movement import moved_domain
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, Pool2DOptions
 from tflite_ort.schema.values.semantics import quantized_range
 from tflite_ort.schema.values.sizes import may_differ

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.by_code import by_code, every_code
 from tflite_ort.opmap.idioms.fixed_point import centred_codes
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, Target, ir
-from tflite_ort.opmap.graph.marks import SUM_WITH_ROW
+from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.idioms.hybrid_products import (
     WeightMatrix,
     keeps_exact_codes,
@@ -19,6 +18,8 @@ from tflite_ort.opmap.idioms.hybrid_products import (
     multiplied_codes,
 )
 from tflite_ort.opmap.idioms.rounding_costs import rounding_costs
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.marks import SUM_WITH_ROW
 from tflite_ort.schema import TensorView
 
 _LARGEST, _ZERO_POINT = 127, 128

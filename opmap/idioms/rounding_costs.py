@@ -6,8 +6,8 @@ scale the sums afterwards. Their time is counted in products: in how many of the
 
 from __future__ import annotations
 
+from tflite_ort.base.records import record
 from tflite_ort.opmap.graph import Target
-from tflite_ort.records import record
 
 
 @record

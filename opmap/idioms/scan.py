@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.onnx_graph import ir
 
 Values = Sequence[ir.Value]
 Step = Callable[[Values, Values], tuple[Values, Values]]

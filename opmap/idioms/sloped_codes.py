@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.by_code import every_code
 from tflite_ort.opmap.idioms.fixed_point import centred_codes
 from tflite_ort.opmap.idioms.rescaled_codes import Codes
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier, rescale
 

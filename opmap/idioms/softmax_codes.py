@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, SoftmaxOptions, Untranslatable
 from tflite_ort.schema.arithmetic.softmax_tables import softmax_powers, softmax_reciprocals
 from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.heap import Heaps
-from tflite_ort.records import record
+from tflite_ort.opmap.onnx_graph import ir
 
 _GONE = np.float32(-np.inf)
 

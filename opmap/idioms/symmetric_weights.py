@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.records import replace
+from tflite_ort.base.records import replace
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import TensorType, TensorView
 
 _INT8 = np.iinfo(np.int8)

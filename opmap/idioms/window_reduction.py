@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.combining import combined, pairing
 from tflite_ort.opmap.idioms.padding import spread_and_padded
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import (
     OperatorView,
     ReduceWindowFunction,

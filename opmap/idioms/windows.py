@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema import OperatorView, Padding
 from tflite_ort.schema.values.semantics import explicit_padding
 from tflite_ort.schema.values.sizes import is_known

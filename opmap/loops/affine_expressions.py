@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record, replace
 from tflite_ort.opmap.graph.rows import RESHAPES
-from tflite_ort.records import record, replace
 from tflite_ort.schema import (
     ActivationFunctionType,
     Op,

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.graph.bodies import Forms, distinct, results, translate_inside
 from tflite_ort.opmap.loops.counted_loop import Run
 from tflite_ort.opmap.loops.loop_carried import (
@@ -21,7 +22,7 @@ from tflite_ort.opmap.loops.loop_carried import (
     pass_through,
 )
 from tflite_ort.opmap.loops.stacked_iterations import needed
-from tflite_ort.records import record
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, Specialized, TensorView, Untranslatable, WhileOptions
 from tflite_ort.schema.loops.induction_variables import InductionVariable
 from tflite_ort.schema.loops.loop_rows import of_unknown_count

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.base.records import field, record
+from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.loops.affine_expressions import AffineExpressions
 from tflite_ort.opmap.loops.loop_carried import (
     LoopCarried,
@@ -25,7 +26,7 @@ from tflite_ort.opmap.loops.recurrent_cell_nodes import run_cell
 from tflite_ort.opmap.loops.recurrent_cells import Cell, cells
 from tflite_ort.opmap.loops.sequential_iterations import Step
 from tflite_ort.opmap.loops.stacked_iterations import Sequences, needed
-from tflite_ort.records import field, record
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, TensorType, TensorView, WhileOptions
 from tflite_ort.schema.loops.induction_variables import InductionVariable
 from tflite_ort.schema.loops.loop_rows import Rows, rows_written

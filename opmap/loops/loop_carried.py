@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.bodies import Forms, declare, element_type, shared_domain
-from tflite_ort.records import record
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, Specialized, TensorView, WhileOptions
 
 

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.cells.directions import recurrent_node, stacked_states
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.loops.affine_expressions import Affine
 from tflite_ort.opmap.loops.loop_carried import LoopCarried
 from tflite_ort.opmap.loops.recurrent_cells import Cell
 from tflite_ort.opmap.loops.stacked_iterations import Sequences
+from tflite_ort.opmap.onnx_graph import ir
 
 Array = npt.NDArray[np.float32]
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from tflite_ort.base.records import record, replace
 from tflite_ort.opmap.loops.affine_expressions import (
     ACTIVATIONS,
     Affine,
@@ -19,7 +20,6 @@ from tflite_ort.opmap.loops.affine_expressions import (
     unbroadcast,
 )
 from tflite_ort.opmap.loops.loop_carried import LoopCarried
-from tflite_ort.records import record, replace
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known, same_elements
 

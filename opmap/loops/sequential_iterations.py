@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.bodies import declare, element_type, results, translate_inside
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.opmap.loops.loop_carried import LoopCarried
 from tflite_ort.opmap.loops.stacked_iterations import Sequences, domain_of
-from tflite_ort.records import record
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, TensorView
 from tflite_ort.schema.loops.induction_variables import InductionVariable
 

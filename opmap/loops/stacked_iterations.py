@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.base.records import field, record, replace
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.bodies import Forms, translate_inside
 from tflite_ort.opmap.graph.rows import RESHAPES
-from tflite_ort.records import field, record, replace
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import Op, OperatorView, Specialized, TensorView, Untranslatable
 from tflite_ort.schema.loops.induction_variables import InductionVariable
 from tflite_ort.schema.loops.loop_rows import Rows, rows_read

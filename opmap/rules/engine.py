@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from tflite_ort.opmap.graph import Graph, Target, ir
+from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.graph.choices import build_chosen
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import Translator, custom_translator, translator
 from tflite_ort.opmap.rules.rule import Cut, NodesAround, Rule, Stage, View, show
 from tflite_ort.opmap.rules.table import RULES

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import ir
+from tflite_ort.base.records import record
 from tflite_ort.opmap.graph.forms import Layout, Target
 from tflite_ort.opmap.graph.graph import Graph
-from tflite_ort.opmap.graph.held_values import hold_values
-from tflite_ort.opmap.graph.opsets import IR_VERSIONS
-from tflite_ort.opmap.graph.opsets import OPSET as OPSET
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.held_values import hold_values
+from tflite_ort.opmap.onnx_graph.opsets import IR_VERSIONS
+from tflite_ort.opmap.onnx_graph.opsets import OPSET as OPSET
 from tflite_ort.opmap.registry import Translator
 from tflite_ort.opmap.rules.engine import rewrite_nodes, rewrite_operators, translate_by_rules
 from tflite_ort.opmap.rules.operators.groups import Group, groups
 from tflite_ort.opmap.rules.rule import Cut, NodesAround, Stage
-from tflite_ort.records import record
 from tflite_ort.schema import (
     BridgeError,
     ModelError,

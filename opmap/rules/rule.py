@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any, Protocol
 
-from tflite_ort.opmap.graph import Graph, Target, ir
+from tflite_ort.base.optional import load
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.graph.choices import Lowering
-from tflite_ort.opmap.graph.constants import Constants
-from tflite_ort.optional import load
-from tflite_ort.records import record
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.constants import Constants
 from tflite_ort.schema import Op, OperatorView, TensorView
 from tflite_ort.schema.values.operators import Key
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from string import ascii_letters
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.sizes import (
     Shape,

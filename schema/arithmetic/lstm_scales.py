@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES
 from tflite_ort.schema.values.view import OperatorView, Quantization, TensorView

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.optional import late
+from tflite_ort.base.optional import late
 
 if TYPE_CHECKING:
     import ml_dtypes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tflite_ort.records import replace
+from tflite_ort.base.records import replace
 from tflite_ort.schema.file.errors import MalformedModel, ModelError, UnreadableModel
 from tflite_ort.schema.file.model import Buffer, ExternalBuffer, Model, SubGraph, Tensor
 from tflite_ort.schema.file.plain_files import content_below

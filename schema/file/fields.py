@@ -7,7 +7,7 @@ from typing import Any, dataclass_transform
 
 import numpy as np
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 
 
 @record

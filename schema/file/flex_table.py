@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema.file.element_types import TensorType
 
 # What the name of such an operator begins with in a model.

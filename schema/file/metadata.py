@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tflite_ort.records import replace
+from tflite_ort.base.records import replace
 from tflite_ort.schema.file.model import Buffer, Metadata, Model
 
 # TFLite reserves this much for a text and fills up with zeros.

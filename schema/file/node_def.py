@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema.file.custom_options import flexbuffer
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE, TensorType
 from tflite_ort.schema.file.errors import ModelError

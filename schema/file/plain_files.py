@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.optional import late
+from tflite_ort.base.optional import late
 from tflite_ort.schema.file.errors import ModelError, UnreadableModel
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema.file.enums import DimensionType
 from tflite_ort.schema.file.errors import MalformedModel
 from tflite_ort.schema.file.model import (

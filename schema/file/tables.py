@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast, dataclass_transform
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.optional import late
-from tflite_ort.records import record
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import record
 from tflite_ort.schema.file.fields import Field, Local
 
 if TYPE_CHECKING:

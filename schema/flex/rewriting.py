@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.optional import load
-from tflite_ort.records import field, record, replace
+from tflite_ort.base.optional import load
+from tflite_ort.base.records import field, record, replace
 from tflite_ort.schema.file.element_types import TensorType, type_of
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.errors import ModelError

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tflite_ort.records import record, replace
+from tflite_ort.base.records import record, replace
 from tflite_ort.schema.file.enums import ActivationFunctionType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.loops.induction_variables import (

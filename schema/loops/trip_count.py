@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.loops.induction_variables import (

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tflite_ort.optional import load
+from tflite_ort.base.optional import load
 from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.operators import FAMILIES, FLEX, Key, family_of, flex_names

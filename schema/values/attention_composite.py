@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.optional import late
-from tflite_ort.records import replace
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import replace
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.file.enums import BuiltinOperator

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE, TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.flex_table import (

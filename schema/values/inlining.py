@@ -6,7 +6,7 @@ from typing import NewType
 
 import numpy as np
 
-from tflite_ort.records import replace
+from tflite_ort.base.records import replace
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op

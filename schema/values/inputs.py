@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from tflite_ort.records import field, record, replace
+from tflite_ort.base.records import field, record, replace
 from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
 from tflite_ort.schema.file.element_types import TensorType, named_types
 from tflite_ort.schema.file.errors import ModelError, Untranslatable

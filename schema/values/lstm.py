@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from tflite_ort.records import replace
+from tflite_ort.base.records import replace
 from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.values.view import OperatorView
 

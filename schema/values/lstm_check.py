@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import inf, log2, prod
 from typing import Any
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES, LstmKind

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tflite_ort.optional import late
+from tflite_ort.base.optional import late
 from tflite_ort.schema.file.element_types import TensorType, named_types
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.errors import ModelError

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.options import StridedSliceOptions
 from tflite_ort.schema.values.sizes import is_known, is_one, unknown_size

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.optional import late
-from tflite_ort.records import field, record
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import field, record
 from tflite_ort.schema.file.element_types import CODES, NUMPY_DTYPE, TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.sizes import UnknownSize

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tflite_ort.optional import late
-from tflite_ort.records import record
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import record
 from tflite_ort.schema.file.enums import ActivationFunctionType, Padding
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.layer_options import Pool2DOptions, TransposeConvOptions

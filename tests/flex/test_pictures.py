@@ -65,6 +65,6 @@ def test_other_pixels_than_tensorflow_s_are_refused(
 def test_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "PIL"]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr("tflite_ort.optional.installed", lambda name: name != "PIL")
+    monkeypatch.setattr("tflite_ort.base.optional.installed", lambda name: name != "PIL")
     with pytest.raises(BridgeError, match="images"):
         decoded(case("DecodePng", "rgb.png"))

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 import tflite_ort
+from tflite_ort.base.own_process import own_process
 from tflite_ort.command.demo import digits_content, held_out
 from tflite_ort.command.operator_status import read_record
-from tflite_ort.own_process import own_process
 from tflite_ort.schema import read_model
 from tflite_ort.tuning.costs import _costs
 
@@ -57,7 +57,7 @@ def main() -> None:
     with tflite_ort.install_as("tflite_runtime"):
         print("install_as", sys.modules["tflite_runtime.interpreter"].Interpreter.__module__)
     print("version", tflite_ort.__version__)
-    print("process", *own_process("tflite_ort.device_trial")[1:3], file=sys.stderr)
+    print("process", *own_process("tflite_ort.interpreter.device_trial")[1:3], file=sys.stderr)
     for path in sys.argv[2:]:
         try:
             print(Path(path).name, outputs(Path(path).read_bytes()))

@@ -16,11 +16,11 @@ import tflite_ort
 from tests.frozen import program
 from tests.generation.models import bundle, library, llm_metadata
 from tests.policy import PACKAGES
-from tflite_ort import own_process as processes
+from tflite_ort.base import own_process as processes
+from tflite_ort.base.shipped import shipped
 from tflite_ort.cache import keys
 from tflite_ort.generation import apart
 from tflite_ort.schema import BridgeError
-from tflite_ort.shipped import shipped
 from tflite_ort.verification import litert
 
 ROOT = Path(__file__).parents[2]
@@ -74,14 +74,18 @@ def test_pyinstaller_is_told_where_the_hook_is() -> None:
     hooks = ast.literal_eval((folder / "rthooks.dat").read_text())
     (script,) = hooks["tflite_ort"]
     text = (folder / "rthooks" / script).read_text()
-    for module in ("tflite_ort.device_trial", apart._MODULE, litert.litert_worker.__name__):
+    for module in (
+        "tflite_ort.interpreter.device_trial",
+        apart._MODULE,
+        litert.litert_worker.__name__,
+    ):
         assert f'"{module}"' in text and f"from {module} import main" in text
 
 
 def test_a_program_of_pyinstaller_is_its_own_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "_MEIPASS", "folder", raising=False)
-    words = [sys.executable, processes.MARK, "tflite_ort.device_trial"]
-    assert processes.own_process("tflite_ort.device_trial") == words
+    words = [sys.executable, processes.MARK, "tflite_ort.interpreter.device_trial"]
+    assert processes.own_process("tflite_ort.interpreter.device_trial") == words
 
 
 def test_other_frozen_programs_do_not_start_themselves(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.made_bundles import litertlm
-from tflite_ort.optional import optional_module
+from tflite_ort.base.optional import optional_module
 from tflite_ort.schema import (
     AddOptions,
     CastOptions,

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from tests.generation.models import bundle, embedding_model, field, summing_model
+from tflite_ort.base.records import replace
 from tflite_ort.generation import LanguageModel, generate
 from tflite_ort.generation.errors import GenerationError
 from tflite_ort.generation.network import _own_sizes
 from tflite_ort.generation.signature_roles import mask_of
-from tflite_ort.records import replace
 from tflite_ort.schema import TensorType, read_model, write_model
 
 

@@ -10,9 +10,9 @@ import onnxruntime
 import pytest
 
 from tflite_ort.opmap import OPSET, Graph, Target
-from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.serialization import serialized
 from tflite_ort.opmap.idioms.fixed_point import rescaled
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.schema.arithmetic.fixed_point import (
     multiply_by_quantized_multiplier,
     quantize_multiplier,

@@ -10,10 +10,10 @@ import onnxruntime
 import pytest
 
 from tflite_ort.opmap import OPSET, Graph, Target
-from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.serialization import serialized
 from tflite_ort.opmap.idioms.hybrid import Rounding
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.providers.trials import exact_weight_type
 
 Array = npt.NDArray[Any]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.records import replace
+from tflite_ort.base.records import replace
 from tflite_ort.schema import (
     AddOptions,
     Buffer,

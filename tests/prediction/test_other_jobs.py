@@ -10,9 +10,9 @@ import pytest
 from tests.one_op import T, one_op_model
 from tests.prediction.models import sums
 from tests.prediction.test_predict import lines, predict, stopped, written
+from tflite_ort.base.records import replace
 from tflite_ort.prediction import ray_engine
 from tflite_ort.prediction.job import Job
-from tflite_ort.records import replace
 from tflite_ort.schema import (
     ExternalBuffer,
     ExternalBufferGroup,

@@ -12,6 +12,7 @@ from tests.providers.samples import CUDA, OPENVINO
 from tests.test_partition import chain
 from tflite_ort import ExecutionProviderDelegate, Interpreter, MissingDelegate, load_delegate
 from tflite_ort.custom.kernels import BoundResolver
+from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.opmap import Target
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.providers import delegates, native_libraries, session, settings
@@ -27,7 +28,6 @@ from tflite_ort.providers.traits import (
     traits_of,
 )
 from tflite_ort.providers.trials import exact_weight_type
-from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     CastOptions,
     Model,

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.optimised import optimised_nodes
+from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.opmap import Target, lower
-from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.providers.processor import blocked_channels
-from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     ActivationFunctionType,
     AddOptions,

@@ -12,7 +12,7 @@ import pytest
 from tests.models import newer_model_path
 from tests.nodes_around import PAIRED
 from tests.rules.test_paired_layers import codes, images_of
-from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.lowering import OPSET
 from tflite_ort.opmap.rules.nodes import paired_layers
 from tflite_ort.opmap.rules.nodes.block_nodes import constant

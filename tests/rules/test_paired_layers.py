@@ -15,7 +15,7 @@ from tests.nodes_around import PAIRED
 from tests.one_op import T
 from tests.rules.test_symmetric_layers import Drawn
 from tflite_ort import Interpreter, Tuning
-from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.nodes import paired_layers
 from tflite_ort.opmap.rules.nodes.block_nodes import constant
 from tflite_ort.opmap.rules.nodes.integer_layers import FREE, Layer

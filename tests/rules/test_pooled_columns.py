@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from tests.lstm_models import invokes
 from tests.oracle import litert_interpreter
+from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.rules.lowering import lower
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.providers.trials import exact_weight_type
-from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     ActivationFunctionType,
     Conv2DOptions,

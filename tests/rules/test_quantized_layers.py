@@ -15,7 +15,7 @@ from tests.models import model_path
 from tests.nodes_around import AROUND
 from tflite_ort import Interpreter
 from tflite_ort.comparison.drawn import random_inputs
-from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.nodes import quantized_layers
 from tflite_ort.opmap.rules.nodes.joined_scales import join_scales
 from tflite_ort.opmap.rules.nodes.quantized_layers import fuse_layers

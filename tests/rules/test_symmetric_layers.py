@@ -13,7 +13,7 @@ from tests.models import model_path
 from tests.one_op import Node, T, graph_model
 from tflite_ort import Interpreter
 from tflite_ort.comparison.drawn import random_inputs
-from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.nodes import symmetric_layers
 from tflite_ort.opmap.rules.nodes.integer_layers import Layer
 from tflite_ort.opmap.rules.nodes.symmetric_layers import make_symmetric

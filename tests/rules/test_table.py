@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.rules_page import rules_page
 from tests.graph_checks import inconsistencies
-from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.rule import Rule
 from tflite_ort.opmap.rules.table import RULES
 

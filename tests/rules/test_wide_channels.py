@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pytest
 
 from tests.optimised import optimised_nodes
+from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.opmap import Target, lower
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.providers.trials import exact_weight_type
-from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     ActivationFunctionType,
     Conv2DOptions,

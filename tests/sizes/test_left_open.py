@@ -12,7 +12,7 @@ from tests.batching.single_runs import singles
 from tests.one_op import Node, T, graph_model, one_op_model, ours
 from tests.test_dynamic_export import checked, dimensions, run
 from tflite_ort import ExportWarning, Interpreter, export_onnx
-from tflite_ort.export_check import ExportMismatch, check_export
+from tflite_ort.export.check import ExportMismatch, check_export
 from tflite_ort.schema import (
     CallOnceOptions,
     ModelBuilder,

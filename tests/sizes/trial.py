@@ -18,7 +18,7 @@ from tests.fuzz.litert import LiteRT, Question
 from tests.fuzz.steps import Outcome, run
 from tests.sizes.openings import Opening, Shape, openings
 from tflite_ort import WellKnownOpResolver, export_onnx
-from tflite_ort.export_check import _as_onnx, _as_tensor
+from tflite_ort.export.check import _as_onnx, _as_tensor
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import BridgeError, DelegateError, Model, Tensor, read_model
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE

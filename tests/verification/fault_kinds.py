@@ -11,7 +11,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from tflite_ort import BuiltinOpResolver, OpResolver
-from tflite_ort.records import replace
+from tflite_ort.base.records import replace
 from tflite_ort.schema import Op, OperatorView, TensorView
 from tflite_ort.versioning.registration import Registration
 

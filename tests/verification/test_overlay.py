@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from tests.models import model_path
 from tests.verification.reports import HARM, hostile, plentiful
 from tflite_ort import export_onnx
+from tflite_ort.base.optional import optional_module
 from tflite_ort.command import view as view_module
 from tflite_ort.command.cli import app
-from tflite_ort.optional import optional_module
 from tflite_ort.schema import (
     AddOptions,
     BridgeError,

@@ -18,7 +18,7 @@ from tflite_ort import Interpreter, export_onnx, verify
 from tflite_ort.command.cli import app
 from tflite_ort.comparison.differences import Tolerance
 from tflite_ort.comparison.drawn import random_inputs
-from tflite_ort.export_check import ExportMismatch, check_export
+from tflite_ort.export.check import ExportMismatch, check_export
 from tflite_ort.schema import read_model, write_model
 from tflite_ort.verification import Random, Verdict, VerificationError
 from tflite_ort.verification.comparing import Comparing

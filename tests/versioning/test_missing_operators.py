@@ -14,8 +14,8 @@ from tflite_ort import (
     UnsupportedVersion,
     export_onnx,
 )
-from tflite_ort.missing_operators import check_operators, check_versions, missing_operators
-from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.model.missing_operators import check_operators, check_versions, missing_operators
+from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     Model,
     Op,

@@ -19,7 +19,7 @@ from tflite_ort.command.versions import (
     version_report,
     versions_command,
 )
-from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     AddOptions,
     Model,

@@ -8,7 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.base.records import record, replace
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.idioms.convolution_operands import (
     accumulator_bias,
@@ -16,8 +17,8 @@ from tflite_ort.opmap.idioms.convolution_operands import (
     repeated,
 )
 from tflite_ort.opmap.idioms.convolution_sizes import makes_other_maps
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.rule import Rest
-from tflite_ort.records import record, replace
 from tflite_ort.schema import (
     OperatorView,
     TensorType,

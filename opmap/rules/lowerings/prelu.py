@@ -16,9 +16,10 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, Layout, ir
+from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.idioms.sloped_codes import rounds_as_reals
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.rule import Rest, View
 from tflite_ort.schema import TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known

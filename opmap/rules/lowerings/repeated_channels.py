@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.rules.operators.wide_channels import with_inputs
 from tflite_ort.opmap.rules.rule import Rest, View
-from tflite_ort.records import replace
 
 
 def repeated_channels(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:

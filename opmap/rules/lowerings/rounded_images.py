@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, Layout, Target, ir
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Graph, Layout, Target
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.graph.rows import has_rows
 from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias
@@ -31,11 +33,10 @@ from tflite_ort.opmap.idioms.hybrid import (
 )
 from tflite_ort.opmap.idioms.rounding_costs import rounding_costs
 from tflite_ort.opmap.idioms.windows import WindowAxis, image_windows, run_of
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.lowerings.rows_of_channels import is_read_in_rows
 from tflite_ort.opmap.rules.operators.absorbed_pad import without_pad
 from tflite_ort.opmap.rules.rule import Rest
-from tflite_ort.optional import late
-from tflite_ort.records import record
 from tflite_ort.schema import Conv2DOptions, OperatorView, TensorType
 from tflite_ort.schema.values.sizes import is_known
 

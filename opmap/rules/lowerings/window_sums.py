@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.idioms.pooled_means import is_global, step_of_codes, write_means
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.rule import Rest
 from tflite_ort.schema import OperatorView, Pool2DOptions, TensorType
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.onnx_graph import ir
 
 Array = npt.NDArray[Any]
 MapsOf = Callable[[ir.Node, ir.Value], Sequence[ir.Value] | None]

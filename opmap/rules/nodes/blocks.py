@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.nodes.block_nodes import (
     BY_ELEMENT,
     Uses,

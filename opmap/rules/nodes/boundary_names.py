@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import chain, count
 
-from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.onnx_graph import ir
 
 # So many characters are held by a string itself.
 _HELD = 15

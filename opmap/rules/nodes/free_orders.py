@@ -14,11 +14,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import ir
+from tflite_ort.base.records import record
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.nodes.block_nodes import Uses, constant
 from tflite_ort.opmap.rules.nodes.integer_layers import BY_CHANNEL, Layer, maps_by_channel
 from tflite_ort.opmap.rules.nodes.paired_weights import Rows, are_exact
-from tflite_ort.records import record
 
 # The outputs of a layer that are asked first.
 _SOME = slice(0, 8)

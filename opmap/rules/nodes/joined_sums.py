@@ -11,9 +11,9 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.constants import Constants
-from tflite_ort.opmap.graph.marks import SUM_OF_EQUALS
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.constants import Constants
+from tflite_ort.opmap.onnx_graph.marks import SUM_OF_EQUALS
 from tflite_ort.opmap.rules.rule import NodesAround
 
 Vector = npt.NDArray[np.float32]

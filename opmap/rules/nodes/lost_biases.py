@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.marks import SUM_WITH_ROW
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.marks import SUM_WITH_ROW
 from tflite_ort.opmap.rules.rule import NodesAround
 
 _KEYS = 1

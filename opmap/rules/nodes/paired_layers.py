@@ -17,7 +17,7 @@ from itertools import compress
 
 import numpy as np
 
-from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.nodes.block_nodes import Uses
 from tflite_ort.opmap.rules.nodes.free_orders import may_be_exact, order_freely
 from tflite_ort.opmap.rules.nodes.integer_layers import Layer, cells_of, filled, nodes_of, tied_maps

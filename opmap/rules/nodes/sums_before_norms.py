@@ -7,8 +7,8 @@ SkipLayerNormalization, is left alone: it takes the variance from a difference o
 
 from __future__ import annotations
 
-from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.marks import SUM_OF_EQUALS
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.marks import SUM_OF_EQUALS
 from tflite_ort.opmap.rules.rule import NodesAround
 
 NORM, _DOMAIN = "SimplifiedLayerNormalization", "com.microsoft"

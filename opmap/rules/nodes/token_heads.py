@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import ir
-from tflite_ort.records import record
+from tflite_ort.base.records import record
+from tflite_ort.opmap.onnx_graph import ir
 
 Array = npt.NDArray[Any]
 Readers = Mapping[int, Sequence[ir.Node]]

@@ -13,7 +13,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.onnx_graph import ir
 
 Shape = tuple[int, ...]
 Readers = dict[int, list[ir.Node]]

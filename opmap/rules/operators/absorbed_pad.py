@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.rules.rule import View
-from tflite_ort.records import replace
 from tflite_ort.schema import TensorType
 from tflite_ort.schema.values.sizes import is_known
 

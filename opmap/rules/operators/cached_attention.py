@@ -24,13 +24,14 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.base.records import record, replace
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.graph.rows import RESHAPES
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.operators.cache_rows import table_row
 from tflite_ort.opmap.rules.operators.matching import Found, Leaf, Producers, node
 from tflite_ort.opmap.rules.operators.pattern import Emit, Pattern, Surroundings, View, shaped
 from tflite_ort.opmap.rules.operators.views import Runs, Strided
-from tflite_ort.records import record, replace
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.values.semantics import normalized_axis
 from tflite_ort.schema.values.sizes import is_known

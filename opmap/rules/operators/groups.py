@@ -9,14 +9,14 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import record
 from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.registry import Translator, translator
 from tflite_ort.opmap.rules.operators.matching import Producers, may_follow
 from tflite_ort.opmap.rules.operators.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.opmap.rules.rule import Rule, Stage
 from tflite_ort.opmap.rules.table import RULES
-from tflite_ort.optional import late
-from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorView
 from tflite_ort.versioning.registry import Registry
 

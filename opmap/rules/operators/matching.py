@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tflite_ort.base.records import field, record
 from tflite_ort.opmap.graph.rows import RESHAPES
-from tflite_ort.records import field, record
 from tflite_ort.schema import ActivationFunctionType, Op, OperatorView, TensorView
 
 View = OperatorView[Any]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from tflite_ort.base.records import record
 from tflite_ort.opmap.graph.rows import RESHAPES
 from tflite_ort.opmap.rules.operators.matching import Producers
 from tflite_ort.opmap.rules.operators.pattern import View
 from tflite_ort.opmap.rules.operators.views import Strided
-from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.values.constant_slices import constant_slice
 from tflite_ort.schema.values.elementwise import BROADCASTING, UNARY

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, Layout, ir
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.graph.rows import RESHAPES, rows_agree
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.operators.matching import Found, Leaf, Node, node
 from tflite_ort.opmap.rules.operators.pattern import Emit, Pattern, Surroundings, View
-from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.values.semantics import normalized_axes
 from tflite_ort.schema.values.sizes import is_known, is_one, may_differ

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tflite_ort.opmap.graph import Graph, Target, ir
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Graph, Target
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.operators.matching import Found, Node, Producers
-from tflite_ort.records import record
 from tflite_ort.schema import OperatorView, TensorView
 
 View = OperatorView[Any]

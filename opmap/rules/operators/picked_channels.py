@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record, replace
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.graph.rows import RESHAPES
@@ -25,7 +26,6 @@ from tflite_ort.opmap.idioms.by_code import every_code
 from tflite_ort.opmap.idioms.rescaled_codes import UNITS, Codes, requantized
 from tflite_ort.opmap.rules.operators.wide_channels import multiplies_codes, with_inputs
 from tflite_ort.opmap.rules.rule import Rest, View
-from tflite_ort.records import record, replace
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.arithmetic.fixed_point import saturate
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE

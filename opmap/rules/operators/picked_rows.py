@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.opmap.graph.rows import RESHAPES
 from tflite_ort.opmap.rules.operators.views import Runs, Strided
-from tflite_ort.records import record
 from tflite_ort.schema import Op, OperatorView, TensorView
 from tflite_ort.schema.values.constant_slices import constant_slice
 from tflite_ort.schema.values.semantics import normalized_axis

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.windows import WindowAxis, image_windows
 from tflite_ort.opmap.rules.operators.absorbed_pad import over_pad
-from tflite_ort.records import replace
 from tflite_ort.schema import OperatorView, Padding, TensorType
 from tflite_ort.schema.values.semantics import conv_output_size, explicit_padding
 

@@ -13,13 +13,13 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph import Layout
 from tflite_ort.opmap.registry import Translator, translator
 from tflite_ort.opmap.rules.operators.matching import Producers
 from tflite_ort.opmap.rules.operators.moves import MOVES, Move, is_plain, moves_before, taken
 from tflite_ort.opmap.rules.operators.pattern import View
 from tflite_ort.opmap.rules.rule import Cut
-from tflite_ort.records import replace
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.versioning.registry import Registry
 

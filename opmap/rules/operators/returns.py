@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from tflite_ort.base.records import record
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.rows import RESHAPES, has_rows, row_shape
 from tflite_ort.opmap.idioms.movement import keeps_rows, moved_domain
 from tflite_ort.opmap.rules.operators.matching import Producers
 from tflite_ort.opmap.rules.operators.moves import Move, is_plain, moves_before, taken
 from tflite_ort.opmap.rules.operators.pattern import Emit, View
-from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorView, Untranslatable
 
 # ONNX Runtime copies runs of elements that stay together at once.

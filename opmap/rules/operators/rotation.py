@@ -7,14 +7,15 @@ from functools import partial
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.graph.rows import RESHAPES
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.operators import token_rotation
 from tflite_ort.opmap.rules.operators.cache_rows import before_reshapes
 from tflite_ort.opmap.rules.operators.matching import Found, Leaf, Node, Producers, node
 from tflite_ort.opmap.rules.operators.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.opmap.rules.operators.token_rotation import TokenAngles
-from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tflite_ort.records import replace
+from tflite_ort.base.records import replace
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.values.sizes import UnknownSize, is_known, multiple
 

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.base.records import record
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.operators.cache_rows import (
     before_reshapes,
     positions_within,
@@ -23,7 +25,6 @@ from tflite_ort.opmap.rules.operators.cache_rows import (
 )
 from tflite_ort.opmap.rules.operators.matching import Producers
 from tflite_ort.opmap.rules.operators.pattern import View, shaped
-from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tflite_ort.base.records import record, replace
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.rows import has_rows, row_shape
 from tflite_ort.opmap.registry import Translator, translator
 from tflite_ort.opmap.rules.operators.needed_rows import Rows, View, has_rule, rows_cut, rows_needed
-from tflite_ort.records import record, replace
 from tflite_ort.schema import Op, OperatorView, ReshapeOptions, TensorType, TensorView
 from tflite_ort.versioning.registry import Registry
 

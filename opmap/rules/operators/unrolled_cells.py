@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.opmap.loops.affine_expressions import Affine, AffineExpressions
 from tflite_ort.opmap.loops.recurrent_cells import Cell, cells_of
 from tflite_ort.opmap.rules.operators.picked_rows import PickedRows, picked_rows
 from tflite_ort.opmap.rules.operators.unrolled_start import zero_step
 from tflite_ort.opmap.rules.operators.views import Runs
-from tflite_ort.records import record
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
 

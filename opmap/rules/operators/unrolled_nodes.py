@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from tflite_ort.opmap.graph import Graph, Target, ir
+from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.loops.recurrent_cell_nodes import cell_node
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.operators.pattern import Emit
 from tflite_ort.opmap.rules.operators.unrolled_places import Chain, Chains, Joined, Source
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable

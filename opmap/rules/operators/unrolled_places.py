@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import field, record
 from tflite_ort.opmap.graph import Target
 from tflite_ort.opmap.graph.rows import RESHAPES
 from tflite_ort.opmap.idioms.hybrid_products import least_weights
@@ -23,7 +24,6 @@ from tflite_ort.opmap.rules.operators.unrolled_cells import (
     Unrolled,
     unrolled_cells,
 )
-from tflite_ort.records import field, record
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.values.semantics import normalized_axis
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.opmap.loops.affine_expressions import Affine, AffineExpressions
 from tflite_ort.opmap.loops.recurrent_cells import (
     Cell,
@@ -21,7 +22,6 @@ from tflite_ort.opmap.loops.recurrent_cells import (
     factors,
     squashed,
 )
-from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorView
 
 Array = npt.NDArray[np.float32]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 
 Shape = tuple[int, ...]
 # Sizes and strides, in elements, of what one dimension runs through, the slowest first.

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.rules.rule import Rest, View
-from tflite_ort.records import replace
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
 

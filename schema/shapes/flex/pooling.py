@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.records import record
+from tflite_ort.base.records import record
 from tflite_ort.schema.file.enums import Padding
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import Shape, Shapes, flex_rule

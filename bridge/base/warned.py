@@ -1,0 +1,23 @@
+"""Warnings that name the line which called the library, however deep in it they arise."""
+
+from __future__ import annotations
+
+import warnings
+from inspect import currentframe
+from typing import TYPE_CHECKING
+
+from tflite_ort.base.optional import late
+
+if TYPE_CHECKING:
+    import traceback
+else:
+    traceback = late("traceback")
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Warn at the line that called this library."""
+    modules = [
+        frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_stack(currentframe())
+    ]
+    ours = [level for level, name in enumerate(modules, 1) if name.startswith("tflite_ort.")]
+    warnings.warn(text, category, stacklevel=ours[-1] + 1)

@@ -1,0 +1,51 @@
+"""Exports whose outputs are decoded: boxes, landmarks, masks and classes."""
+
+from __future__ import annotations
+
+import os
+
+import onnx
+
+from tflite_ort.base.files import write_bytes
+from tflite_ort.bundles.bundle import Source
+from tflite_ort.decode import Kind, decoded, kind_of
+from tflite_ort.metadata import model_metadata
+from tflite_ort.schema import ExportError, Model
+
+# What `decode` may be besides True and False: decoded outputs, and a picture as the input.
+IMAGE = "image"
+
+
+def known_kind(model: Model, origin: Source | None) -> Kind | None:
+    """What a model is that was read from `origin`; None where that is not known.
+
+    Raises:
+        MalformedModel: its metadata is damaged.
+        BudgetExceeded: its files are larger than their budget.
+    """
+    metadata = model_metadata(model, origin)
+    labels = next((each.labels for each in metadata.outputs if each.labels), ())
+    told = metadata.table.subgraph_metadata if metadata.table is not None else ()
+    return kind_of(model, told[0] if told else None, labels)
+
+
+def write_decoded(
+    exported: onnx.ModelProto,
+    model: Model,
+    origin: Source | None,
+    decode: bool | str,
+    output: str | os.PathLike[str] | None,
+) -> onnx.ModelProto:
+    """The decoded form of what was exported, written to `output` if that is given.
+
+    Raises:
+        ExportError: the model is of no known kind, or takes no picture.
+        OSError: it cannot be written.
+    """
+    kind = known_kind(model, origin)
+    if kind is None:
+        raise ExportError("the model is of no kind whose outputs are known: it cannot be decoded")
+    result = decoded(exported, model, kind, image_input=decode == IMAGE)
+    if output is not None:
+        write_bytes(output, result.SerializeToString())
+    return result

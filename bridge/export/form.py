@@ -1,0 +1,217 @@
+"""The form of an exported file: its opset, number format, layout, names, and where weights are."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, TypedDict
+
+import onnx
+
+from tflite_ort.base.files import is_replaceable, write_bytes, writing
+from tflite_ort.base.records import field, record
+from tflite_ort.base.suggestions import suggestion
+from tflite_ort.bundles.bundle import Source
+from tflite_ort.metadata import properties
+from tflite_ort.opmap import Target
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.opsets import IR_VERSIONS, OPSET
+from tflite_ort.opmap.onnx_graph.serialization import Place, serialized
+from tflite_ort.opmap.onnx_graph.writing.half_floats import halve
+from tflite_ort.providers.exported_state import PAIRS, take_first_values
+from tflite_ort.schema import ExportError, Model
+from tflite_ort.version import __version__
+
+# A protobuf cannot hold more.
+_PROTOBUF_BYTES = 2**31 - 1
+# Inside a file: room for the graph beside the weights.
+_INLINE_LIMIT = _PROTOBUF_BYTES - (64 << 20)
+# Beside a file: what is smaller stays in the graph; the others begin where pages do, to be mapped.
+_EXTERNAL_BYTES = 1024
+_ALIGNMENT = 4096
+# A layout is another one from this rank on.
+_RANK_OF_LAYOUTS = 3
+
+
+class Written(TypedDict, total=False):
+    """How `export_onnx` writes a file.
+
+    Args:
+        signature: the key of a signature: its subgraph is exported, with the names that it gives to
+            inputs and outputs. None: the primary subgraph.
+        opset: from 17 to 24. An operator whose nodes this opset does not have is refused.
+        float16: 32-bit floats are 16-bit ones inside; inputs and outputs stay as they are.
+            So do quantised values and other whole numbers; weights beyond 65504 are refused.
+        nchw: names of inputs and outputs that become [N, C, H, W], their channels first.
+        rename: names of inputs and outputs by their present names.
+        external_data: weights go into a file beside the model, ``<output>.data``, whatever their
+            size.
+        exact: layers with 16-bit activations give exactly TFLite's values, with more nodes;
+            otherwise they compute in 32-bit floats, and may be one quantised step off.
+        state_defaults: the file has the first value of each state, so a run without it starts the
+            state. ONNX Runtime warns of each, and some of its providers then ignore the value
+            that is fed. Otherwise every run needs the state, the first one that of `first_state`.
+    """
+
+    signature: str | None
+    opset: int
+    float16: bool
+    nchw: Sequence[str]
+    rename: Mapping[str, str]
+    external_data: bool
+    exact: bool
+    state_defaults: bool
+
+
+@record
+class Form:
+    """What `Written` says, with defaults; see there."""
+
+    signature: str | None = None
+    opset: int = OPSET
+    float16: bool = False
+    nchw: Sequence[str] = ()
+    rename: Mapping[str, str] = field(default_factory=dict)
+    external_data: bool = False
+    exact: bool = False
+    state_defaults: bool = False
+
+    def __post_init__(self) -> None:
+        if self.opset not in IR_VERSIONS:
+            first, last = min(IR_VERSIONS), max(IR_VERSIONS)
+            raise ValueError(f"opset must be from {first} to {last}, got {self.opset!r}")
+
+    @property
+    def plain(self) -> bool:
+        """Whether a graph that is decoded can be written so."""
+        kept = ("signature", "exact", "state_defaults")
+        return self == Form(**{name: getattr(self, name) for name in kept})
+
+    def target(self, weights: str, hybrid: str) -> Target:
+        """What the graph is made for."""
+        first = frozenset(self.nchw)
+        return Target(
+            weights, hybrid=hybrid, opset=self.opset, channels_first=first, exact=self.exact
+        )
+
+    def check(self, model: Model) -> None:
+        """Refuse names of tensors that the model does not have, or that have no other layout.
+
+        Raises:
+            ExportError: with the names that there are.
+        """
+        graph = model.subgraphs[0]
+        tensors = {graph.tensors[i].name: graph.tensors[i] for i in (*graph.inputs, *graph.outputs)}
+        for name in self.nchw:
+            _check_known(name, tensors)
+            if len(tensors[name].shape) < _RANK_OF_LAYOUTS:
+                shape = list(tensors[name].shape)
+                raise ExportError(f"{name!r} {shape} has no channels that could be first")
+
+    def write(
+        self,
+        model: ir.Model,
+        source: Model,
+        origin: Source | None,
+        output: str | os.PathLike[str] | None,
+    ) -> onnx.ModelProto:
+        """Make the graph what this asks for, but for its opset and layout, which it has, and write
+        it; returns it, without weights that are external.
+
+        Args:
+            source, origin: what it was made of, and what that was read from.
+
+        Raises:
+            ExportError: it does not fit a file, has no input or output of a name, or two would have
+                one.
+            OSError: it cannot be written.
+        """
+        model.metadata_props.update(properties(source, origin))
+        model.producer_version, model.doc_string = __version__, source.description
+        if self.float16:
+            halve(model.graph)
+        if self.rename:
+            _rename(model, self.rename)
+        if not self.state_defaults:
+            take_first_values(model)
+        size = sum(
+            value.const_value.nbytes
+            for value in model.graph.initializers.values()
+            if value.const_value is not None
+        )
+        if output is None or (size <= _INLINE_LIMIT and not self.external_data):
+            return _written_whole(model, output, size)
+        if not is_replaceable(output):
+            raise ExportError(f"weights of {size} bytes need a file beside {os.fspath(output)}")
+        data = f"{os.fspath(output)}.data"
+        with writing(output, data) as (graph, weights):
+            places = _write_weights(model.graph, weights, Path(data).name)
+            content = serialized(model, external=places)
+            graph.write(content)
+        return onnx.load_model_from_string(content)
+
+
+def _check_known(name: str, known: Collection[str]) -> None:
+    if name not in known:
+        there = ", ".join(map(repr, known))
+        raise ExportError(
+            f"no input or output {name!r}; there are {there}{suggestion(name, known)}"
+        )
+
+
+def _rename(model: ir.Model, names: Mapping[str, str]) -> None:
+    """Give inputs and outputs other names; nothing else in the graph keeps such a name."""
+    graph = model.graph
+    boundary = {id(value): value for value in (*graph.inputs, *graph.outputs)}
+    present = [value.name for value in boundary.values()]
+    for name in names:
+        _check_known(name, present)
+    given = [names.get(name, name) for name in present]
+    if twice := {name for name in given if given.count(name) > 1}:
+        raise ExportError(f"several inputs or outputs would be called {min(twice)!r}")
+    new = {names[value.name] for value in boundary.values() if value.name in names}
+    for value in _values(graph):
+        if value.name in new and id(value) not in boundary:
+            value.name = f"{value.name}/inner"
+    kept = list(graph.initializers.values())
+    for value in boundary.values():
+        value.name = names.get(value.name, value.name)
+    graph.initializers.clear()
+    graph.initializers.update((value.name, value) for value in kept)
+    if (pairs := model.metadata_props.get(PAIRS)) is not None:
+        renamed = [[names.get(name, name) for name in pair] for pair in json.loads(pairs)]
+        model.metadata_props[PAIRS] = json.dumps(renamed)
+
+
+def _values(graph: ir.Graph) -> Iterable[ir.Value]:
+    """All values, each once."""
+    computed = [value for node in graph.all_nodes() for value in node.outputs]
+    read = [value for value, _, _ in graph.reads()]
+    return {id(value): value for value in (*computed, *read)}.values()
+
+
+def _written_whole(
+    model: ir.Model, output: str | os.PathLike[str] | None, size: int
+) -> onnx.ModelProto:
+    if size > _INLINE_LIMIT:
+        raise ExportError(f"weights of {size} bytes do not fit a protobuf: give an output path")
+    content = serialized(model)
+    if output is not None:
+        write_bytes(output, content)
+    return onnx.load_model_from_string(content)
+
+
+def _write_weights(graph: ir.Graph, stream: IO[bytes], location: str) -> dict[str, Place]:
+    """Write the large initializers one after the other; returns where they are."""
+    places = {}
+    for name, value in graph.initializers.items():
+        tensor = value.const_value
+        if tensor is None or tensor.dtype is ir.DataType.STRING or tensor.nbytes < _EXTERNAL_BYTES:
+            continue
+        start = -stream.tell() % _ALIGNMENT + stream.tell()
+        stream.seek(start)
+        stream.write(tensor.data())
+        places[name] = Place(location, start)
+    return places

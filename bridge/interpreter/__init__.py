@@ -1,0 +1,1 @@
+"""The interpreter: from an opened model to arrays out."""

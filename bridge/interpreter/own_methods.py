@@ -1,0 +1,87 @@
+"""What an interpreter tells of itself, besides the methods of ``tf.lite.Interpreter``."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tflite_ort.base.optional import late
+from tflite_ort.interpreter.tool_methods import ToolMethods
+from tflite_ort.model.opening import model_source
+
+if TYPE_CHECKING:
+    from tflite_ort import metadata as model_metadata
+    from tflite_ort.interpreter.loading import LoadedModel
+    from tflite_ort.interpreter.signatures import SignatureRunner
+    from tflite_ort.plan import profiling
+    from tflite_ort.plan.placements import LoadTimes, Placement
+else:
+    model_metadata = late("tflite_ort.metadata")
+    profiling = late("tflite_ort.plan.profiling")
+
+
+class OwnMethods(ToolMethods):
+    """What is ours of an interpreter."""
+
+    _arguments: dict[str, Any]
+    _loaded: LoadedModel
+
+    @abstractmethod
+    def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner: ...
+
+    def delegation(self, signature: str | None = None) -> tuple[Placement, ...]:
+        """Where each operator runs, and why other delegates refused it.
+
+        Args:
+            signature: the key of a signature, which is made ready if it was not called yet; None
+                for the primary subgraph.
+
+        Raises:
+            StateError: `allocate_tensors` was not called.
+            TensorError: there is no such signature.
+        """
+        if signature is not None:
+            return self.get_signature_runner(signature).delegation()
+        return self._subgraph(0).placements()
+
+    @cached_property
+    def metadata(self) -> model_metadata.Metadata:
+        """The model's metadata: descriptions, normalisation, labels and other files.
+
+        Raises:
+            MalformedModel: its metadata is damaged.
+        """
+        given = self._arguments
+        source = given.get("model_path") or given.get("model_content")
+        assert source is not None
+        inner = model_source(source, given.get("model"), given.get("budgets"))
+        return model_metadata.model_metadata(self._model, inner)
+
+    def profile(
+        self, runs: int = 50, signature: str | None = None
+    ) -> Sequence[profiling.OperatorTime]:
+        """The time of each operator over `runs` invokes on the present inputs, the longest first.
+        ONNX Runtime's profiling takes some time itself.
+
+        Args:
+            signature: as of `delegation`.
+
+        Raises:
+            StateError: `allocate_tensors` was not called.
+            TensorError: there is no such signature.
+            DelegateError, KernelError: an operator failed.
+        """
+        if signature is not None:
+            return self.get_signature_runner(signature).profile(runs)
+        self.delegation()
+        subgraph = self._subgraph(0)
+        return subgraph.calls.alone(subgraph.executor.profiled, runs)
+
+    @property
+    def load_times(self) -> LoadTimes:
+        """Seconds that reading, translating and making sessions took at the last allocation. For
+        those of a signature see `SignatureRunner.load_times`."""
+        self.delegation()
+        return self._subgraph(0).executor.load_times(self._loaded.seconds)

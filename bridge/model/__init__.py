@@ -1,0 +1,1 @@
+"""A model file as the bridge holds it: opening, what is known of it, signatures, resolvers."""

@@ -1,0 +1,1 @@
+"""ONNX graphs as objects: values, nodes, opsets, and how they are written."""

@@ -1,0 +1,150 @@
+"""The initializers of the graph, and the codes that carry quantised data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.base.optional import late
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.transposition import in_order
+from tflite_ort.schema import TensorType, TensorView, Untranslatable
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.values import semantics
+else:
+    semantics = late("tflite_ort.schema.values.semantics")
+
+Array = npt.NDArray[Any]
+_SHARED_ELEMENTS = 64
+# Of the name of an initializer; what it stands for is seen where it is read.
+_NAME_LENGTH = 48
+
+
+class Constants:
+    """Initializers by name; the arrays are not copied."""
+
+    def __init__(self) -> None:
+        self.values: list[ir.Value] = []
+        self._shared: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
+        self._names: dict[str, int] = {}
+        self._once: dict[str, ir.Value] = {}
+        self._laid: dict[tuple[int, Hashable], tuple[object, ir.Value]] = {}
+        self._parts: dict[tuple[int, Hashable], tuple[object, Array]] = {}
+
+    def once(self, array: Array, name: str) -> ir.Value:
+        """The initializer called `name`, which is added once and then shared."""
+        if name not in self._once:
+            self._once[name] = self.add(array, name)
+        return self._once[name]
+
+    def laid(
+        self, source: object, layout: Hashable, make: Callable[[], Array], name: str
+    ) -> ir.Value:
+        """The initializer of a constant in a layout: one for all operators that read it so.
+
+        Args:
+            source: the constant; it is the same object for each of them.
+            layout: what `make` does to it.
+        """
+        key = id(source), layout
+        if key not in self._laid:  # the constant is held, so that no other takes its id
+            self._laid[key] = source, self.add(make(), name)
+        return self._laid[key][1]
+
+    def part(self, source: object, places: Hashable, make: Callable[[], Array]) -> Array:
+        """A part of a constant: the same array for all operators that read it, so that their
+        initializer is one.
+
+        Args:
+            source: the constant; it is the same object for each of them.
+            places: which part `make` gives.
+        """
+        key = id(source), places
+        if key not in self._parts:
+            self._parts[key] = source, make()
+        return self._parts[key][1]
+
+    def add(self, array: Array, name: str) -> ir.Value:
+        """A new initializer called `name`, or `name` and a number if that is taken."""
+        if array.dtype == np.object_:
+            if not all(isinstance(word, (bytes, str)) for word in array.reshape(-1)):
+                raise Untranslatable("numbers in place of text")
+            words = [
+                word if isinstance(word, bytes) else word.encode() for word in array.reshape(-1)
+            ]
+            array = np.array(words, np.object_).reshape(array.shape)
+            return self._added(ir.Tensor(array), name)
+        return self._added(ir.Tensor(in_order(array)), name)
+
+    def packed(self, source: object, codes: Array, order: Sequence[int], name: str) -> ir.Value:
+        """As `laid`, for 4-bit codes transposed to `order`: an INT4 of ONNX, with two codes in a
+        byte."""
+        key = id(source), ("packed", *order)
+        if key not in self._laid:
+            moved = in_order(np.transpose(codes, order))
+            tensor = ir.Tensor(semantics.pack(moved, 4), ir.DataType.INT4, moved.shape)
+            self._laid[key] = source, self._added(tensor, name)
+        return self._laid[key][1]
+
+    def _added(self, tensor: ir.Tensor, name: str) -> ir.Value:
+        if len(name) > _NAME_LENGTH:
+            name = _short(name)
+        count = self._names.get(name, 0)
+        self._names[name] = count + 1
+        unique = f"const/{name}" if count == 0 else f"const/{name}#{count}"
+        value = ir.Value(unique, dtype=tensor.dtype, shape=tensor.shape, const_value=tensor)
+        self.values.append(value)
+        return value
+
+    def shared(self, array: Array) -> ir.Value:
+        """An initializer that equals `array`; small equal arrays share one."""
+        if array.size > _SHARED_ELEMENTS or array.dtype == np.object_:
+            return self.add(array, "value")
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._shared:
+            self._shared[key] = self.add(array, "value")
+        return self._shared[key]
+
+
+def _short(name: str) -> str:
+    """The end of a long name: converters write whole paths, and an initializer is named often."""
+    return name.rpartition("/")[2][-_NAME_LENGTH:]
+
+
+def carried_type(tensor: TensorView) -> TensorType:
+    """The type in which a quantised tensor's codes stand in the graph: uint8 for int8."""
+    return TensorType.UINT8 if tensor.type is TensorType.INT8 else tensor.type
+
+
+def carried(
+    codes: Array, type_: TensorType, zero_point: npt.NDArray[np.int64], to: TensorType
+) -> tuple[Array, Array]:
+    """8-bit codes and their zero points as type `to`: moved by 128 where the signs differ."""
+    return carried_codes(codes, type_, to), carried_zero_point(codes.dtype, type_, zero_point, to)
+
+
+def carried_codes(codes: Array, type_: TensorType, to: TensorType) -> Array:
+    """The codes that `carried` gives."""
+    if not _moves(type_, to):
+        return codes
+    # Flipping the top bit adds 128 (int8 to uint8) or takes it away.
+    flipped = np.bitwise_xor(np.asarray(codes, order="C").view(np.uint8), np.uint8(128))
+    return flipped.view(NUMPY_DTYPE[to])
+
+
+def carried_zero_point(
+    dtype: np.dtype[Any], type_: TensorType, zero_point: npt.NDArray[np.int64], to: TensorType
+) -> Array:
+    """The zero points that `carried` gives for codes of `dtype`."""
+    if not _moves(type_, to):
+        return zero_point.astype(dtype)
+    return (zero_point + (128 if to is TensorType.UINT8 else -128)).astype(NUMPY_DTYPE[to])
+
+
+def _moves(type_: TensorType, to: TensorType) -> bool:
+    return type_ is not to and type_ in (TensorType.INT8, TensorType.UINT8)

@@ -1,0 +1,1 @@
+"""What makes written graphs smaller: tables, narrow constants, short names."""

@@ -1,0 +1,213 @@
+"""Large constants in the narrowest type that holds them exactly, for files.
+
+A constant of floats that are 16-bit floats, 8-bit codes, or 8-bit codes times a scale for each
+channel is written as those. A Cast, and a Mul by the scales, make the floats. ONNX Runtime computes
+nodes of constants once, when it loads a graph: what runs is the graph with the floats. (It does not
+fold a DequantizeLinear: that would run at each invoke, or become a product of 8 bits.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.writing.exponentials import Powers, Steps, powers_of, steps_of
+from tflite_ort.opmap.onnx_graph.writing.gate_tables import Gates, gates_of
+from tflite_ort.opmap.onnx_graph.writing.interpolated import Lines, lines_of
+from tflite_ort.opmap.onnx_graph.writing.ramps import Ramps, ramps_of
+from tflite_ort.opmap.onnx_graph.writing.table_nodes import Constants, TableNodes
+
+Array = npt.NDArray[Any]
+
+# Smaller constants are left alone: the nodes need room too.
+_BYTES = 512
+# Shorter rows take as much room with their scale as before.
+_ROW = 4
+# So many elements tell whether it is worthwhile to look at all.
+_SAMPLE = 64
+_NARROWER: dict[ir.DataType, Sequence[npt.DTypeLike]] = {
+    ir.DataType.FLOAT: (np.int8, np.uint8, np.float16, np.int16),
+    ir.DataType.DOUBLE: (np.int8, np.uint8, np.int16, np.float32),
+    ir.DataType.INT64: (np.int8, np.uint8, np.int16, np.int32),
+    ir.DataType.INT32: (np.int8, np.uint8, np.int16),
+}
+# The largest code of a channel; most have one of the first.
+_CODES = (127, 128, 7, 8, *range(126, 8, -1), *range(6, 0, -1))
+
+
+class Narrow(NamedTuple):
+    """A constant as it is written: `codes`, times `scales` where there are some."""
+
+    codes: Array
+    scales: Array | None = None
+
+    def make(self, nodes: TableNodes, name: str, output: ir.Value) -> None:
+        """Add the nodes that make the constant."""
+        codes, to = nodes.constant(f"{name}_codes", self.codes), output.dtype
+        if self.scales is None:
+            nodes.add("Cast", codes, output=output, to=to)
+            return
+        scales = nodes.constant(f"{name}_scales", self.scales)
+        nodes.add("Mul", nodes.add("Cast", codes, to=to), scales, output=output)
+
+
+# Forms in which constants are written; each has `make`.
+Written = Narrow | Lines | Gates | Ramps | Powers | Steps
+
+
+def narrow_constants(model: ir.Model) -> None:
+    """Write large constants of `model` narrow, with the nodes that make them what they were.
+
+    What the body of a Scan reads is made inside: not every reader of ONNX takes computed values
+    from outside there (docs/exporting.md).
+    """
+    graph = model.graph
+    taken = {value.name for value in graph.inputs}
+    kept, homes = _read_by_quantization(graph), _homes(graph)
+    constant = Constants(graph)
+    added: dict[int, tuple[ir.Graph, list[ir.Node], TableNodes]] = {}
+    for name, value in list(graph.initializers.items()):
+        tensor = value.const_value
+        if tensor is None or name in taken or id(value) in kept or tensor.nbytes < _BYTES:
+            continue
+        narrow = _narrow(tensor)
+        if narrow is None:
+            continue
+        del graph.initializers[name]
+        value.const_value = None
+        for number, (home, readers) in enumerate(homes.get(id(value), {}).values()):
+            made = ir.Value(f"{name}/{number}", dtype=value.dtype) if number else value
+            for node in readers if number else ():
+                node.inputs = tuple(made if each is value else each for each in node.inputs)
+            if id(home) not in added:
+                nodes: list[ir.Node] = []
+                added[id(home)] = home, nodes, TableNodes(nodes, constant)
+            narrow.make(added[id(home)][2], name, made)
+    for home, nodes, _ in added.values():
+        home.nodes[:0] = nodes
+
+
+# By value, and then by the graph where it is to be made: that graph, and the nodes that read it.
+Homes = dict[int, dict[int, tuple[ir.Graph, list[ir.Node]]]]
+
+
+def _homes(graph: ir.Graph) -> Homes:
+    """Where each value is read: the whole graph, or the bodies of Scans."""
+    homes: Homes = {}
+
+    def visit(nodes: Sequence[ir.Node], home: ir.Graph) -> None:
+        for node in nodes:
+            for value in node.inputs:
+                if value is not None:
+                    places = homes.setdefault(id(value), {})
+                    places.setdefault(id(home), (home, []))[1].append(node)
+            for body in node.bodies:
+                visit(body.nodes, body if node.op_type == "Scan" else home)
+
+    visit(graph.nodes, graph)
+    for value in graph.outputs:
+        homes.setdefault(id(value), {}).setdefault(id(graph), (graph, []))
+    return homes
+
+
+def _read_by_quantization(graph: ir.Graph) -> set[int]:
+    """The constants that are codes, scales or biases of codes, with which ONNX Runtime fuses."""
+    types = ("QuantizeLinear", "DequantizeLinear")
+    return {id(value) for value, node, _ in graph.reads() if node.op_type in types}
+
+
+def _narrow(tensor: ir.Tensor) -> Written | None:
+    for table in (lines_of, gates_of, ramps_of, powers_of, steps_of):
+        made = table(tensor.array)
+        if made is not None:
+            return made
+    return narrowed(tensor.array) if tensor.dtype in _NARROWER else None
+
+
+def narrowed(array: Array) -> Narrow | None:
+    """The narrowest form that gives exactly `array` again; None if that is its own."""
+    dtype = ir.DataType.from_numpy(array.dtype)
+    for narrower in _NARROWER[dtype]:
+        if _same(array.reshape(-1)[:_SAMPLE], narrower) and _same(array, narrower):
+            return Narrow(array.astype(narrower))
+    return _codes_of_channels(array) if dtype is ir.DataType.FLOAT else None
+
+
+def _same(array: Array, narrower: npt.DTypeLike) -> bool:
+    """Whether `array` is the same after a way through a narrower type, bit for bit."""
+    with np.errstate(all="ignore"):  # of numbers that do not fit
+        back = array.astype(narrower).astype(array.dtype)
+    return array.tobytes() == back.tobytes()
+
+
+def _codes_of_channels(array: Array) -> Narrow | None:
+    """8-bit codes and a scale for each index of an axis, or one for all."""
+    for axis in dict.fromkeys((0, array.ndim - 1, None)):
+        rows = array.reshape(1, -1) if axis is None else _rows(array, axis)
+        if rows.shape[1] < _ROW or not _is_likely(rows):
+            continue
+        scales = _scales(rows)
+        if scales is None:
+            continue
+        shape = [1] * array.ndim
+        if axis is not None:
+            shape[axis] = -1
+        scales = scales.reshape(shape)
+        codes = np.rint(array / scales).astype(np.int8)
+        if _equal(codes.astype(np.float32) * scales, array):
+            return Narrow(codes, scales)
+    return None
+
+
+def _rows(array: Array, axis: int) -> Array:
+    return np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1)
+
+
+def _is_likely(rows: Array) -> bool:
+    """Whether the first numbers of a channel with numbers are codes of some scale."""
+    first = rows[int(np.argmax(np.any(rows[:_SAMPLE] != 0, axis=1)))]
+    peak = np.abs(first).max(initial=np.float32(0))
+    if not np.isfinite(peak):
+        return False
+    tried = _near(np.full(len(_CODES), peak), np.array(_CODES, np.float32))
+    return bool(peak == 0 or _fits(first[None, :_SAMPLE], tried.reshape(-1, 1)).any())
+
+
+def _scales(rows: Array) -> Array | None:
+    """The scale of every row of which its numbers are multiples from -128 to 127."""
+    peaks = np.abs(rows).max(axis=1, initial=np.float32(0))
+    scales, waiting = np.ones(len(rows), np.float32), np.flatnonzero(peaks)
+    for code in _CODES:
+        for step in range(3):
+            if not waiting.size:
+                return scales
+            tried = _near(peaks[waiting], np.float32(code))[step]
+            fits = _fits(rows[waiting], tried[:, None])
+            scales[waiting[fits]] = tried[fits]
+            waiting = waiting[~fits]
+    return None if waiting.size else scales
+
+
+def _near(peaks: Array, codes: Any) -> npt.NDArray[np.float32]:
+    """The three scales near the one of which each peak is `codes` times."""
+    with np.errstate(all="ignore"):
+        scale = (peaks / codes).astype(np.float32)
+        below, above = (np.nextafter(scale, np.float32(end)) for end in (0, np.inf))
+    return np.stack([scale, below, above])
+
+
+def _fits(rows: Array, scales: Array) -> npt.NDArray[np.bool_]:
+    """Which rows are whole numbers of 8 bits times their scale."""
+    with np.errstate(all="ignore"):
+        codes = np.rint(rows / scales)
+        exact = codes.astype(np.float32) * scales == rows
+    fits: npt.NDArray[np.bool_] = np.all(exact & (codes >= -128) & (codes <= 127), axis=1)
+    return fits
+
+
+def _equal(one: Array, other: Array) -> bool:
+    return bool(one.tobytes() == np.ascontiguousarray(other).tobytes())
