@@ -9,11 +9,6 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.bits import bits_of, check_types, number_of
-from tflite_ort.opmap.idioms.channel_shuffle import (
-    joined_channels_first,
-    joined_channels_last,
-    mark_split,
-)
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis
 from tflite_ort.opmap.idioms.computed_order import transpose_as_computed
 from tflite_ort.opmap.idioms.indices import affordable, agreeing, failing, sizes_of
@@ -73,8 +68,7 @@ def reshape(op: OperatorView[ReshapeOptions], g: Graph) -> None:
     """Reshape; to the computed shape where the shape of the input does not tell it."""
     input, output, wanted = op["input"], op.output, shape_operand(op)
     if wanted is None or wanted.is_constant or is_told(wanted, input, output):
-        if not (joined_channels_first(op, g) or joined_channels_last(op, g)):
-            _same_elements(op, g)
+        _same_elements(op, g)
         return
     domain = moved_domain(input, output)
     target = g.whole(wanted)
@@ -120,9 +114,7 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
     layout = g.layout(input) if in_order else Layout.LAST
     value = g.read(input, layout=layout, domain=domain)
     if layout is Layout.FIRST or may_differ(input.shape, output.shape):
-        source, value = value, g.reshape(value, output.shape)
-        if layout is Layout.LAST:
-            mark_split(value, source, input, output)
+        value = g.reshape(value, output.shape)
     g.write(output, value, domain=domain)
 
 

@@ -26,7 +26,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 # What a session is made of, in the row of its step.
-_MADE_OF = ("graph", "backend", "alone", "small")
+_MADE_OF = ("graph", "backend", "alone")
 
 
 @record(frozen=False)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import repeat
-from math import prod
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,17 +30,13 @@ from tflite_ort.providers.session import Session
 from tflite_ort.providers.shared_sessions import may_share
 from tflite_ort.providers.stored_graph import COMPILED, StoredGraph
 from tflite_ort.providers.traits import traits_of
-from tflite_ort.schema import DelegateError, Op, TensorView
-from tflite_ort.schema.values.sizes import known_product
+from tflite_ort.schema import DelegateError, TensorView
 
 if TYPE_CHECKING:
     from tflite_ort.plan.recording import Recorder
 
 Array = npt.NDArray[Any]
 _NO_TENSORS: list[BoundaryTensor] = []
-# So much memory need not be used again within a run: signatures of transformers and small networks
-# of images that make less took 0 to 4 % less time so.
-_SMALL_BYTES = 1 << 21
 
 
 @record
@@ -69,7 +63,6 @@ def session_step(
     backend, pairs, wholes, threads = part.backend, Pairs(), Wholes(), context.num_threads
     provider = delegate.provider
     part, passed = _without_passed(part, lowered.model.graph, memory)
-    small = _is_small(part, lowered.model.graph)
     if not part.outputs:
         session, providers, inputs, outputs = None, dict[int, str](), _NO_TENSORS, _NO_TENSORS
     else:
@@ -78,7 +71,7 @@ def session_step(
             shorten_boundary(lowered.model.graph)
             if threads != 1 and not saves_time(part.operators):
                 threads = 1
-        session = _session(lowered.model, provider, context, threads, small)
+        session = _session(lowered.model, provider, context, threads)
         providers = _providers(part, session, delegate, context)
         if traits_of(delegate.name).takes_all_nodes and not context.continued:
             pairs = in_place_pairs(part.inputs, [*part.outputs, *part.copies], lowered.model.graph)
@@ -88,7 +81,7 @@ def session_step(
             _try(session, inputs)
     if context.recorder is not None:
         facts = {"backend": backend, "noted": context.continued, "in_place": pairs}
-        facts["small"], facts["alone"] = small, threads == 1
+        facts["alone"] = threads == 1
         context.recorder.add(context.scope, session, inputs, outputs, passed, **facts)
         if session is not None:
             _check_saved(session, provider, context.recorder)
@@ -177,40 +170,8 @@ def _next_takes_them(delegate: Delegate, context: PlanContext) -> bool:
     return someone and traits_of(delegate.name).whole_graphs_only
 
 
-def _is_small(part: Partition, graph: ir.Graph) -> bool:
-    """Whether what the operators make in the session's own memory takes little. What leaves the
-    session is elsewhere, and operators without nodes, as inside a pattern, make nothing."""
-    bound = {tensor.index for tensor in (*part.outputs, *part.copies)}
-    made = {node.name.partition("/")[0] for node in graph.nodes if node.op_type != "Reshape"}
-    present = [op for op in part.operators if op.label in made]
-    slices = {op.label for op in present if op.op in (Op.SLICE, Op.STRIDED_SLICE)}
-    taken = sum(map(_sliced_bytes, graph.nodes, repeat(slices)))
-    for op in present:
-        for tensor in op.outputs:
-            if tensor.index in bound:
-                continue
-            if tensor.dynamic:
-                return False
-            taken += prod(tensor.shape) * tensor.dtype.itemsize
-    return taken <= _SMALL_BYTES
-
-
-def _sliced_bytes(node: ir.Node, slices: Collection[str]) -> int:
-    """The most that a Slice inside a pattern makes, such as the rows of a cache that are there.
-
-    Args:
-        slices: the operators that are slices themselves, which are counted by their outputs.
-    """
-    value = node.inputs[0] if node.op_type == "Slice" else None
-    if value is None or node.name.partition("/")[0] in slices:
-        return 0
-    value = ir.before_reshapes(value)
-    sizes = [size for size in value.shape or () if isinstance(size, int)]
-    return 0 if value.dtype is None else known_product(sizes) * value.dtype.numpy().itemsize
-
-
 def _session(
-    model: ir.Model, provider: Provider, context: PlanContext, num_threads: int, small: bool
+    model: ir.Model, provider: Provider, context: PlanContext, num_threads: int
 ) -> Session:
     profile = context.profile
     prefix = None if profile is None else profile.prefix
@@ -219,7 +180,7 @@ def _session(
     makers = {value.name: node.name for node in given for value in node.outputs}
     kept = save is not None or context.tuner is not None
     session = model_session(
-        model, provider, num_threads=num_threads, small=small, kept=kept, profile=prefix, save=save
+        model, provider, num_threads=num_threads, kept=kept, profile=prefix, save=save
     )
     if profile is not None:
         profile.add(session, makers)

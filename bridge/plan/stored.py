@@ -185,7 +185,7 @@ def _stored_session(row: Mapping[str, Any], entry: Entry, around: Surroundings) 
     try:
         graph, provider = entry.graph(row["graph"]), around.providers[row["backend"]]
         threads = 1 if row["alone"] else around.num_threads
-        make = partial(Session, graph, provider, num_threads=threads, small=row["small"])
+        make = partial(Session, graph, provider, num_threads=threads)
         shares = may_share(provider, threads)
         return shared_session(graph.files, make) if shares else make()
     except (DelegateError, KeyError, OSError, TypeError, ValueError) as error:

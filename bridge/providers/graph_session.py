@@ -37,7 +37,6 @@ def graph_session(
     num_threads: int = 0,
     config: Mapping[str, str] | None = None,
     optimized: bool = True,
-    small: bool = False,
     profile: str | None = None,
     save: pathlib.Path | None = None,
 ) -> Session:
@@ -61,7 +60,7 @@ def graph_session(
     draws = any(name.startswith(_RANDOM) for name in operators)  # its session has a generator
     if may_share(provider, num_threads) and not (special or draws):
         # They share the weights as well, and what ONNX Runtime packs of them.
-        make = partial(Session, graph, num_threads=1, small=small)
+        make = partial(Session, graph, num_threads=1)
         return shared_session(content, make, lambda other: _has(other, graph))
     return Session(
         graph,
@@ -69,7 +68,6 @@ def graph_session(
         num_threads=num_threads,
         config=config,
         optimized=optimized,
-        small=small,
         profile=profile,
         save=save,
     )

@@ -174,7 +174,6 @@ class Session:
         num_threads: threads within an operator; 0 is ONNX Runtime's default.
         config: entries of ONNX Runtime's session configuration.
         optimized: False: the graph as it is, which is not to be run but to be looked at.
-        small: its tensors take so little memory that none need be used again, which saves time.
         profile: where `node_times` are noted, as the beginning of a file name.
         save: the path of a file to write what the session can be made of again; nothing is written
             where that is not possible.
@@ -196,17 +195,15 @@ class Session:
         num_threads: int = 0,
         config: Mapping[str, str] | None = None,
         optimized: bool = True,
-        small: bool = False,
         profile: str | None = None,
         save: pathlib.Path | None = None,
     ) -> None:
         self._plain = traits_of(provider.name).takes_all_nodes and not provider.plugin
         self._run_options = _RUN_OPTIONS if self._plain else None
-        gives_back = self._plain and not small
-        self._first_options = _FIRST_RUN_OPTIONS if gives_back else self._run_options
+        self._first_options = _FIRST_RUN_OPTIONS if self._plain else self._run_options
         self._records = False
         if isinstance(graph, StoredGraph):
-            settings, weights = read_settings(graph.kind, num_threads, small), _NO_WEIGHTS
+            settings, weights = read_settings(graph.kind, num_threads), _NO_WEIGHTS
         else:
             self._records, weights = not self._plain, graph.weights
             entries = {**(config or {}), **({_RECORD_ASSIGNMENT: "1"} if self._records else {})}
@@ -216,7 +213,6 @@ class Session:
                 *(num_threads, tuple(entries.items()), profile),
                 finished=kept or not optimized,
                 packed=optimized,
-                small=small,
                 basic=plain and not optimizers.needs_more(graph.operators),
             )
         self.in_place = graph.in_place

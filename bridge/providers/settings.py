@@ -52,7 +52,6 @@ class Settings:
         finished: the graph is optimised already, or is not to be.
         basic: only the basic optimisers find something in the graph.
         packed: weights are packed for the products of this processor.
-        reused: memory is used again within a run.
     """
 
     num_threads: int
@@ -60,13 +59,11 @@ class Settings:
     profile: str | None
     finished: bool = False
     packed: bool = True
-    reused: bool = True
     basic: bool = False
 
     def options(self) -> onnxruntime.SessionOptions:
         """These settings as ONNX Runtime takes them, for one session."""
         options = session_options(self.num_threads)
-        options.enable_mem_reuse = self.reused
         if self.profile is not None:
             options.enable_profiling, options.profile_file_prefix = True, self.profile
         configure(options, "", **self.config)
@@ -101,7 +98,6 @@ def settings_of(
     *,
     finished: bool,
     packed: bool,
-    small: bool,
     basic: bool,
 ) -> Settings:
     """How a session of a graph is made that ONNX Runtime has not seen.
@@ -111,17 +107,17 @@ def settings_of(
         others: see `Session` and `Settings`.
     """
     entries = {**CONFIG, **dict(config)}
-    return Settings(num_threads, entries, profile, finished, packed, not small, basic)
+    return Settings(num_threads, entries, profile, finished, packed, basic)
 
 
 @lru_cache(maxsize=32)
-def read_settings(kind: str, num_threads: int, small: bool) -> Settings:
+def read_settings(kind: str, num_threads: int) -> Settings:
     """How a session of a stored graph is made.
 
     Args: see `Session`.
     """
     config = {**CONFIG, **READ_AS[kind]}
-    return Settings(num_threads, config, None, kind != COMPILED, reused=not small)
+    return Settings(num_threads, config, None, kind != COMPILED)
 
 
 def configure(options: onnxruntime.SessionOptions, prefix: str, **entries: str) -> None:

@@ -97,11 +97,6 @@ def blocks(target: Target) -> bool:
     return bool(target.block)
 
 
-def cpu_blocks(target: Target) -> bool:
-    """As `cpu`, where these have the channels of floats in blocks."""
-    return target.cpu_kernels and bool(target.block)
-
-
 @record
 class Rule:
     """One way to make graphs faster.

@@ -17,7 +17,6 @@ from tflite_ort import Interpreter
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.nodes import quantized_layers
-from tflite_ort.opmap.rules.nodes.joined_scales import join_scales
 from tflite_ort.opmap.rules.nodes.quantized_layers import fuse_layers
 from tflite_ort.opmap.rules.rule import NodesAround, without
 from tflite_ort.providers import session
@@ -131,20 +130,3 @@ def test_what_is_no_layer_stays(choices: dict[str, Any]) -> None:
     before = [node.op_type for node in graph.nodes]
     fuse_layers(graph, AROUND)
     assert [node.op_type for node in graph.nodes] == before
-
-
-def test_layers_share_zero_points_with_other_nodes() -> None:
-    x, y, z = ir.Value("x"), ir.Value("y"), ir.Value("z")
-    graph = ir.Graph([x], [z], [])
-    scale, own, other = (
-        graph.add_initializer(name, array)
-        for name, array in (("s", np.float32(0.5)), ("own", np.uint8(7)), ("other", np.uint8(7)))
-    )
-    weights = graph.add_initializer("w", np.ones((1, 1, 1, 1), np.int8))
-    zero = graph.add_initializer("zero", np.zeros(1, np.int8))
-    layer = ir.Node("QLinearConv", [x, scale, other, weights, scale, zero, scale, other], [y])
-    add = ir.Node("QLinearAdd", [y, scale, own, y, scale, own, scale, own], [z])
-    graph.nodes = [layer, add]
-    join_scales(graph, AROUND)
-    assert layer.inputs[2] is layer.inputs[7] is own
-    assert "other" not in graph.initializers

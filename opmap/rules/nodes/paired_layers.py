@@ -55,6 +55,7 @@ def make_paired(graph: ir.Graph, around: NodesAround) -> None:
         if not (layer.is_dense or layer.wanted or layer.channels % _DEPTHWISE):
             layer.center()
         layer.store(graph)
+    graph.drop_unread()
 
 
 def _look_for_orders(graph: ir.Graph, layers: Mapping[int, Layer], runs: int) -> None:
