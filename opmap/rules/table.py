@@ -22,9 +22,17 @@ _ACTIVATIONS = (Op.TANH, Op.LOGISTIC, Op.RELU, Op.ADD)
 _CELLS = tuple(frozenset({Op.FULLY_CONNECTED, each}) for each in _ACTIVATIONS)
 _ATTENTION = (frozenset({Op.BATCH_MATMUL, Op.SOFTMAX}),)
 _CACHES = frozenset({Op.DYNAMIC_UPDATE_SLICE}), frozenset({Op.GATHER_ND, Op.REDUCE_ALL})
+_SIGNS = (Op.GREATER, Op.GREATER_EQUAL, Op.LESS, Op.LESS_EQUAL)
+_SLOPED = (frozenset({Op.NEG, Op.RELU}), *(frozenset({each, Op.MUL}) for each in _SIGNS))
 _ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
 
 RULES: tuple[Rule, ...] = (
+    Rule(
+        "written PRELU",
+        *(_OPERATORS, "operators.written_prelu:with_prelu"),
+        *(_SLOPED, any_target),
+        *("sign of a zero", "1.8 silentface", _TESTS + "test_written_prelu.py"),
+    ),
     Rule(
         "unread rows",
         *(_OPERATORS, "operators.unread_rows:without_unread_rows"),
