@@ -27,7 +27,7 @@ from ai_edge_litert.interpreter import OpResolverType
 from benchmarks.kept_caches import FOLDER
 from benchmarks.same_tokens import PROMPTS
 from tflite_ort import Interpreter, LanguageModel, open_bundle
-from tflite_ort.generation.embedding import Embedder
+from tflite_ort.generation.network import Embedder
 from tflite_ort.generation.signature_roles import EMBEDDINGS, LOGITS, TOKENS, Step, caches_of
 
 Array = npt.NDArray[Any]

@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.cells.lstm_basic import basic_lstm
-from tflite_ort.fallback_kernels.cells.lstm_float import FloatCell, Weights, activated
+from tflite_ort.fallback_kernels.cells.lstm_float import FloatCell, Weights, activated, sigmoid
 from tflite_ort.fallback_kernels.cells.lstm_integer import IntegerCell
 from tflite_ort.fallback_kernels.cells.lstm_narrow import NarrowCell
 from tflite_ort.fallback_kernels.cells.lstm_tensors import (
     CellTensors,
+    States,
     as_input,
+    run_steps,
     time_first,
     variables,
 )
-from tflite_ort.fallback_kernels.cells.lstm_unactivated import UnactivatedCell
-from tflite_ort.fallback_kernels.cells.rnn_cell import RnnCell
 from tflite_ort.fallback_kernels.idioms.operands import scale, zero_point
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
@@ -40,6 +41,106 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.arithmetic.fixed_point import rescale, saturate
 from tflite_ort.schema.values.lstm import LstmKind
+
+# LSTM cells in floats whose activation is NONE, as LiteRT's kernel runs them.
+#
+# LiteRT's activation functions write from one buffer to another, and NONE writes nothing. So the
+# buffer that should get the activated cell state still has the update, and the output gate
+# multiplies that. The update itself is a sum of products with float weights, which LiteRT builds in
+# two buffers in turn. The cell reads the first buffer: it has the whole sum after an even number of
+# products, and the sum without the last product after an odd number. A product with an input of
+# zeros is skipped.
+
+
+class UnactivatedCell(FloatCell):
+    """A cell that multiplies its output gate with the update, not with the cell state."""
+
+    __slots__ = ()
+
+    def run(self, x: Array, aux: Array | None, states: States) -> tuple[Array, States]:
+        """[T, B, O] and the states after it."""
+        given = self.given(x, aux)
+        steps = list(zip(given, self._whole(x, aux), strict=True))
+        return run_steps(self._step, steps, states)
+
+    def _whole(self, x: Array, aux: Array | None) -> npt.NDArray[np.bool_]:
+        """[T, B, 1]: whether the update of a row is its whole sum."""
+        if self.input.scales is not None:
+            return np.ones((*x.shape[:2], 1), np.bool_)
+        products = self._met(x) + (0 if aux is None else self._met(aux))
+        return np.asarray(products == 0 if self._diagonal_update else products % 2 == 1)
+
+    def _met(self, x: Array) -> npt.NDArray[np.int_]:
+        """[T, B, 1]: 1 where LiteRT multiplies an input by its weights, 0 where it skips it.
+
+        It skips a step of zeros in all rows of a time-major input, and a row of zeros in others.
+        """
+        together = getattr(self.options, "time_major", True)
+        found = x.any(axis=(1, 2) if together else 2, keepdims=True)
+        return np.broadcast_to(found, (*x.shape[:2], 1)).astype(np.int_)
+
+    @property
+    def _diagonal_update(self) -> bool:
+        return self.diagonal is not None and bool(self.diagonal[-2].any())
+
+    def _step(self, step: tuple[Array, Array], h: Array, c: Array) -> States:
+        given, whole = step
+        sums = self.sums(given, h)
+        early = self.gates(sums, slice(None, -1), c)
+        update = np.where(whole, early[:, -1], self._partial(given))
+        c = self.updated(early, update, c)
+        output = sigmoid(self.gates(sums, slice(-1, None), c)[:, 0])
+        return self.projected(output * update), c
+
+    def _partial(self, given: Array) -> Array:
+        """The content of the first buffer without the last product."""
+        if not self._diagonal_update:
+            return given[:, -2]
+        return np.zeros_like(self.bias[-2]) if self.norm is not None else self.bias[-2]
+
+
+# One recurrent cell: B batch, T time, I input, A auxiliary input, C cells.
+
+
+@record
+class RnnCell:
+    """h = f(W x + A a + R h + b).
+
+    Args:
+        weights, auxiliary, recurrent: [1, C, I], [1, C, A] and [1, C, C].
+        state: [B, C] before the sequence.
+    """
+
+    weights: Weights
+    auxiliary: Weights | None
+    recurrent: Weights
+    bias: Array
+    state: Array
+    activation: ActivationFunctionType
+
+    @classmethod
+    def of(cls, cell: CellTensors) -> RnnCell:
+        """The cell of an RNN operator, with an auxiliary input where there are weights for one."""
+        auxiliary = cell.tensor("aux_weights") is not None
+        return cls(
+            Weights.single(cell, "weights"),
+            Weights.single(cell, "aux_weights") if auxiliary else None,
+            Weights.single(cell, "recurrent_weights"),
+            cell.required("bias"),
+            cell.required("hidden_state"),
+            cell.op.options.fused_activation_function,
+        )
+
+    def run(self, x: Array, aux: Array | None, h: Array) -> tuple[Array, Array]:
+        """[T, B, C] and the last of it; x [T, B, I], aux [T, B, A]."""
+        sums = self.bias + self.weights.times(x)[..., 0, :]
+        if aux is not None and self.auxiliary is not None:
+            sums = sums + self.auxiliary.times(aux)[..., 0, :]
+        outputs = np.empty_like(sums)
+        for step, output in zip(sums, outputs, strict=True):
+            output[...] = h = activated(step + self.recurrent.times(h)[..., 0, :], self.activation)
+        return outputs, h
+
 
 Array = npt.NDArray[Any]
 Cell = FloatCell | IntegerCell | NarrowCell

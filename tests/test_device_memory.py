@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tests.one_op import Node, T, graph_model
 from tests.test_partition import SHAPE, branches, chain
 from tflite_ort.fallback_kernels import kernel
-from tflite_ort.plan.device_memory import with_places
+from tflite_ort.plan.build import with_places
 from tflite_ort.plan.partition import NUMPY, partitions
 from tflite_ort.providers.provider import DeviceMemory, Provider
 from tflite_ort.providers.traits import CPU

@@ -36,7 +36,7 @@ from tflite_ort import (
     verify,
 )
 from tflite_ort.command.cli import app
-from tflite_ort.generation.chat import prompt_of
+from tflite_ort.generation.language_model import prompt_of
 from tflite_ort.generation.metadata import LanguageMetadata
 from tflite_ort.prediction import images, record_files
 from tflite_ort.schema import (

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from tflite_ort.opmap.graph.quantized_nodes import dequantized
-from tflite_ort.opmap.onnx_graph.transposition import in_order
+from tflite_ort.opmap.onnx_graph.constants import in_order
 from tflite_ort.schema import Quantization
 
 

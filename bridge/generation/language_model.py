@@ -4,23 +4,109 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tflite_ort.bundles import open_bundle
 from tflite_ort.cache.choice import CacheChoice
 from tflite_ort.generation.answer import FULL, LENGTH, STOP, Answer, Generated, Stream
-from tflite_ort.generation.chat import Message, prompt_of
+from tflite_ort.generation.apart import Apart
 from tflite_ort.generation.errors import GenerationError
 from tflite_ort.generation.metadata import LanguageMetadata, Token, language_metadata
 from tflite_ort.generation.network import Network
 from tflite_ort.generation.sampling import Sampler, Sampling
-from tflite_ort.generation.stopping import Waiting
 from tflite_ort.generation.vocabulary import TextStream, Vocabulary, vocabulary_of
 from tflite_ort.providers.delegates import ProviderChoices
 from tflite_ort.providers.traits import FULL_PRECISION
 from tflite_ort.schema import Budgets
+
+# The prompt of messages: a bundle's template, or what stands before and behind each message.
+
+Message = Mapping[str, Any]
+
+_MODEL_ROLES = {"assistant": "model"}
+
+
+def prompt_of(messages: Sequence[Message], metadata: LanguageMetadata, start: str) -> str:
+    """The text that a model is given for `messages`.
+
+    Args:
+        messages: dictionaries with ``role`` and ``content``, as templates expect them.
+        start: the text of the start token, which templates may write.
+
+    Raises:
+        GenerationError: the template fails, or `minijinja` is not installed.
+    """
+    if isinstance(messages, Mapping):
+        raise GenerationError("a prompt is a text, or a list of messages; this is one message")
+    for message in messages:
+        if not {"role", "content"} <= message.keys():
+            raise GenerationError(f"a message has role and content, got {sorted(message)}")
+    if metadata.template:
+        return _rendered(metadata.template, messages, start)
+    parts = []
+    for message in messages:
+        role = str(message["role"])
+        before, behind = metadata.affixes.get(_MODEL_ROLES.get(role, role), ("", ""))
+        parts.append(f"{before}{message['content']}{behind}")
+    return "".join((*parts, metadata.affixes.get("model", ("", ""))[0]))
+
+
+def _rendered(template: str, messages: Sequence[Message], start: str) -> str:
+    """The text of a template, made by another process: see `text_process`."""
+    request = {"template": template, "messages": [dict(each) for each in messages], "start": start}
+    library = Apart("minijinja", "the template")
+    try:
+        text: str = library.ask(b"r", request)
+    finally:
+        library.close()
+    return text
+
+
+# Stop tokens: those of several numbers are known only once the last one has come.
+
+Stop = tuple[int, ...]
+
+
+class Waiting:
+    """Tokens of an answer that may turn out to be the beginning of a stop token.
+
+    Args:
+        stops: each of at least one number.
+
+    >>> waiting = Waiting([(2,), (7, 8)])
+    >>> waiting.add(5), waiting.add(7), waiting.add(9), waiting.add(7), waiting.add(8)
+    (([5], False), ([], False), ([7, 9], False), ([], False), ([], True))
+    """
+
+    def __init__(self, stops: Sequence[Stop]) -> None:
+        self._stops = stops
+        self._tokens: list[int] = []
+
+    def add(self, token: int) -> tuple[list[int], bool]:
+        """The tokens that are part of the answer now, and whether this one ends it."""
+        self._tokens.append(token)
+        for stop in self._stops:
+            if tuple(self._tokens[-len(stop) :]) == stop:
+                return self._tokens[: -len(stop)], True
+        count = len(self._tokens) - self._held_back()
+        ready, self._tokens = self._tokens[:count], self._tokens[count:]
+        return ready, False
+
+    def rest(self) -> list[int]:
+        """The tokens that still wait, where the answer ends without a stop token."""
+        return self._tokens
+
+    def _held_back(self) -> int:
+        """How many of the last tokens are the beginning of a stop token."""
+        tokens = tuple(self._tokens)
+        most = max((len(stop) for stop in self._stops), default=1) - 1
+        for count in range(min(most, len(tokens)), 0, -1):
+            if any(len(stop) > count and tokens[-count:] == stop[:count] for stop in self._stops):
+                return count
+        return 0
+
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 Prompt = str | Sequence[Message]

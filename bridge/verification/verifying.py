@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -9,26 +10,31 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
 from tflite_ort.base.suggestions import suggestion
-from tflite_ort.comparison.differences import Difference, Tolerance, difference
+from tflite_ort.comparison.differences import Difference, Tolerance, difference, real_values
 from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.export.exporting import export_onnx
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.schema import (
     BridgeError,
     Budgets,
+    Buffer,
     ExportError,
     MalformedModel,
     Model,
     OperatorView,
+    Tensor,
+    TensorType,
+    TensorView,
     read_model,
 )
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
 from tflite_ort.verification.comparing import Comparing, Progress, Reference, largest
-from tflite_ort.verification.floats import in_floats
+from tflite_ort.verification.known import is_hybrid
 from tflite_ort.verification.litert import LitertError, LitertProcess, litert_installed
 from tflite_ort.verification.onnx_runtime import MismatchedFile, OnnxRuntime
 from tflite_ort.verification.reading import as_verified
@@ -41,7 +47,65 @@ from tflite_ort.verification.runtimes import (
     Settings,
 )
 from tflite_ort.verification.samples import RANDOM, Given, Random, given_samples, random_samples
-from tflite_ort.verification.versions import package_versions
+
+# The versions of the packages that take part.
+
+_PACKAGES = ("tflite-ort", "onnxruntime", "onnx", "numpy", "ai-edge-litert")
+
+
+def package_versions() -> dict[str, str]:
+    """By package, those that are installed."""
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+# A model whose hybrid layers multiply floats: LiteRT that does not round their activations.
+
+
+def in_floats(model: Model, operators: Sequence[OperatorView[Any]]) -> Model | None:
+    """`model` with float weights in the hybrid layers among `operators`, which are those of its
+    primary subgraph; None where there are none."""
+    hybrid = [op for op in operators if is_hybrid(op)]
+    if not hybrid:
+        return None
+    graph = model.subgraphs[0]
+    tensors, buffers, made = list(graph.tensors), list(model.buffers), list(graph.operators)
+    new: dict[int, int] = {}
+    for op in hybrid:
+        for view in op.present_inputs():
+            if view.index not in new and view.is_quantized and view.data is not None:
+                new[view.index] = len(tensors)
+                tensors.append(_as_floats(graph.tensors[view.index], view, len(buffers)))
+                buffers.append(_reals(view))
+        inputs = made[op.index].inputs
+        made[op.index] = replace(
+            made[op.index], inputs=tuple(i if i is None else new.get(i, i) for i in inputs)
+        )
+    first = replace(graph, tensors=tuple(tensors), operators=tuple(made))
+    return replace(model, subgraphs=(first, *model.subgraphs[1:]), buffers=tuple(buffers))
+
+
+def _as_floats(tensor: Tensor, view: TensorView, buffer: int) -> Tensor:
+    return replace(
+        tensor,
+        type=TensorType.FLOAT32,
+        buffer=buffer,
+        quantization=None,
+        sparsity=None,
+        external_buffer=0,
+    )
+
+
+def _reals(view: TensorView) -> Buffer:
+    assert view.data is not None and view.quantization is not None
+    reals = real_values(view.data, view.quantization).astype("<f4")
+    return Buffer(data=np.frombuffer(reals.tobytes(), np.uint8))
+
 
 Source = str | os.PathLike[str] | bytes | memoryview | Model
 

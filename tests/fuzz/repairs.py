@@ -37,7 +37,7 @@ from tflite_ort.schema import (
     TensorType,
     WhileOptions,
 )
-from tflite_ort.schema.values.sparsity import densify
+from tflite_ort.schema.values.semantics import densify
 
 Repair = Callable[[Model], Model]
 

@@ -34,7 +34,7 @@ from tflite_ort.schema import (
     write_model,
 )
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
-from tflite_ort.schema.values.sparsity import densify
+from tflite_ort.schema.values.semantics import densify
 
 pytestmark = pytest.mark.usefixtures("unmeasured")
 
