@@ -226,6 +226,11 @@ RULES: tuple[Rule, ...] = (
         *("rounds less", "1.00 bert", "tests/rules/test_lost_biases.py"),
     ),
     Rule(
+        "reshapes in a row",
+        *(_NODES, "nodes.joined_reshapes:join_reshapes", ("Reshape",), any_target),
+        *(_EXACT, "", _TESTS + "test_joined_reshapes.py"),
+    ),
+    Rule(
         "layers of codes as one node",
         *(_SESSION, "nodes.quantized_layers:fuse_layers", ("QuantizeLinear",), cpu),
         *(_EXACT, "load: 1.23 MobileNet V2", "tests/rules/test_quantized_layers.py"),
