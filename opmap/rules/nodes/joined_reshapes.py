@@ -9,27 +9,25 @@ from tflite_ort.opmap.rules.rule import NodesAround
 
 
 def join_reshapes(graph: ir.Graph, around: NodesAround) -> None:
-    """Let each Reshape of `graph` read what stands before the Reshapes that it reads.
+    """Let a Reshape of `graph` read what the Reshape before it reads, if nothing else reads that.
 
-    A Reshape that takes sizes of what it reads stays as it is. Those that nothing reads any more
-    are left out.
+    One that takes sizes of what it reads stays as it is.
     """
-    reshapes = [node for node in graph.nodes if node.op_type == "Reshape"]
-    own, joined = set(map(id, reshapes)), False
-    for node in reshapes:
+    reshapes = {id(node): node for node in graph.nodes if node.op_type == "Reshape"}
+    reads, gone = graph.read_counts(), set[int]()
+    reads.update(id(value) for value in graph.outputs)
+    for node in reshapes.values():
         value, shape = node.inputs
-        before = None if value is None else value.producer()
-        if before is None or id(before) not in own or not _names_all_sizes(node, shape):
+        before = None if value is None or reads[id(value)] > 1 else value.producer()
+        if before is None or id(before) not in reshapes or not _names_all_sizes(node, shape):
             continue
         if before.inputs[1] is None or before.inputs[1].const_value is None:
             continue  # it fails where a computed shape does not fit
         node.inputs = (before.inputs[0], shape)
-        joined = True
-    if not joined:
-        return
-    read = graph.read_ids() | set(map(id, graph.outputs))
-    graph.nodes = [n for n in graph.nodes if id(n) not in own or id(n.outputs[0]) in read]
-    graph.drop_unread()
+        gone.add(id(before))
+    if gone:
+        graph.nodes = [node for node in graph.nodes if id(node) not in gone]
+        graph.drop_unread()
 
 
 def _names_all_sizes(node: ir.Node, shape: ir.Value | None) -> bool:
