@@ -96,8 +96,7 @@ def drawn(case: Swept, rng: np.random.Generator) -> tuple[str, bytes, list[Array
         else:
             inputs.append(operand)
             feeds.append(other)
-    products = float(np.prod(scales)) * 64 if function.op is Op.MUL else first
-    unit, zero = _near(products, rng), _zero_point(case.target, rng)
+    unit, zero = _near(_usual(function.op, scales), rng), _zero_point(case.target, rng)
     unit, zero = function.units.get(case.source, (unit, zero))
     if function.alike:
         unit, zero = scales[0], zeros[0]
@@ -105,6 +104,14 @@ def drawn(case: Swept, rng: np.random.Generator) -> tuple[str, bytes, list[Array
     made = T(shape, case.target, unit, zero)
     model = one_op_model(function.op, inputs, [made], function.options, function.version)
     return f"{scales} {zeros} to {unit} {zero}", model, feeds
+
+
+def _usual(op: Op, scales: Sequence[float]) -> float:
+    """A scale of results that are cut little; LiteRT's SQUARED_DIFFERENCE ends the process where
+    the result's is less than 2^-12 of the square of the larger one."""
+    if op is Op.MUL:
+        return float(np.prod(scales)) * 64
+    return max(scales) ** 2 * 64 if op is Op.SQUARED_DIFFERENCE else scales[0]
 
 
 def _every_code(type: TensorType) -> Array:
