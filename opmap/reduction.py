@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
-from tflite_ort.opmap.idioms.code_means import pooled_codes, pools_images, rescaled_units
+from tflite_ort.opmap.idioms.code_means import pooled_codes, pools_images, rounded_sums
 from tflite_ort.opmap.idioms.code_products import product_of_codes
 from tflite_ort.opmap.idioms.code_sums import (
     Rescaled,
     amplifies,
     exact_mean,
+    exact_sum,
     in_double,
     is_long,
-    mean_upwards,
-    sum_upwards,
-    takes_exact_mean,
+    rounded_mean,
+    rounded_sum,
+    sums_codes,
+    takes_exact_sum,
 )
 from tflite_ort.opmap.idioms.combining import combined_axis
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, distinct_axes, times_named
-from tflite_ort.opmap.idioms.exact_sums import sums_are_whole
 from tflite_ort.opmap.idioms.movement import integers, narrowed, same_order, widened
 from tflite_ort.opmap.idioms.window_reduction import windows_reduced
 from tflite_ort.opmap.onnx_graph import ir
@@ -70,11 +72,9 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
     _check_real(input, op.output)
     layout = _layout(op, g)
     terms = _known_terms(op)
-    if terms is not None and takes_exact_mean(g, input, op.output, terms):
-        _in_double(op, g, layout, exact_mean)
-        return
     planes = layout is Layout.FIRST and _axes(op) == tuple(range(1, input.rank - 1))
-    if planes and pools_images(input, op.output, terms):
+    by_codes = sums_codes(input, op.output, terms) or takes_exact_sum(g, input, op.output, terms)
+    if planes and not by_codes and pools_images(input, op.output, terms):
         value = g.read(input, layout=layout)
         pooled = _of_some(op, g, g.op("GlobalAveragePool", value), value)
         if g.transposes_cancel(input):
@@ -90,16 +90,20 @@ def _reduce_reals(op: OperatorView[ReducerOptions], g: Graph, name: str, layout:
     the same in any order, which ONNX Runtime changes with the number of rows."""
     input, output = op["input"], op.output
     terms, mean = _known_terms(op), name == "ReduceMean"
-    if terms and (amplifies(input, output, 1 if mean else terms) or is_long(input, output, terms)):
-        _in_double(op, g, layout, mean_upwards if mean else sum_upwards)
+    if takes_exact_sum(g, input, output, terms):
+        _in_double(op, g, layout, exact_mean if mean else exact_sum)
         return
-    if not (terms is not None and output.is_quantized and sums_are_whole(input, terms)):
+    if terms and (amplifies(input, output, 1 if mean else terms) or is_long(input, output, terms)):
+        _in_double(op, g, layout, rounded_mean if mean else rounded_sum)
+        return
+    if not sums_codes(input, op.output, terms):
         _reduce(op, g, name, layout, Domain.REAL)
         return
     codes = pooled_codes(g, input, output, _axes(op), layout, mean=mean)
     if codes is None:
-        units = _reduced(op, g, name, g.read_steps(input, layout=layout), layout)
-        codes = rescaled_units(g, units, input, output)
+        divisor = max(terms, 1) if mean else 1
+        summed = partial(_reduced, op, g, "ReduceSum", layout=layout)
+        codes = rounded_sums(g, input, output, terms, divisor, layout, summed)
     _write(op, g, codes, layout, Domain.STORED)
 
 
@@ -217,8 +221,7 @@ def _extremum(op: OperatorView[ReducerOptions], g: Graph, name: str) -> None:
     if input.type is not TensorType.INT64:
         _reduce(op, g, name, layout, Domain.STORED)
         return
-    chained = _chained if op["axes"].is_constant or not input.rank else _chained_along
-    largest = chained(op, g, name.removeprefix("Reduce"), g.read(input, layout=layout), layout)
+    largest = _chained(op, g, name.removeprefix("Reduce"), g.read(input, layout=layout), layout)
     _write(op, g, largest, layout, Domain.STORED)
 
 
@@ -242,8 +245,7 @@ def reduce_prod(op: OperatorView[ReducerOptions], g: Graph) -> None:
     wide = g.read(input, layout=layout)
     if input.type is not TensorType.INT64:
         wide = g.cast(wide, ir.DataType.INT32)
-    chained = _chained if op["axes"].is_constant or not input.rank else _chained_along
-    product = chained(op, g, "Mul", wide, layout)
+    product = _chained(op, g, "Mul", wide, layout)
     narrow = g.cast(product, ir.DataType[input.type.name])
     _write(op, g, narrow, layout, Domain.REAL)
 
@@ -401,6 +403,8 @@ def _chained(
     double: large ones lose their last bits, and what overflows is held, not wrapped."""
     _check_filled(op)
     shape, rank = op["input"].shape, op["input"].rank
+    if not op["axes"].is_constant and rank:
+        return _chained_along(op, g, name, value, layout)
     if g.target.fallback and known_product(shape) > _MOST_CHAINED:
         raise Untranslatable("numpy needs less memory for large integer arrays")
     for axis in _axes(op) if rank else ():
@@ -414,7 +418,6 @@ def _chained_along(
 ) -> ir.Value:
     """`name` upon `name` over computed axes: along every axis, for those chosen in place of the
     elements; of these the first is taken in the end."""
-    _check_filled(op)
     shape, zero, one = op["input"].shape, g.ints(0), g.ints(1)
     axes = _reduced_axes(op, g, layout)
     chosen = g.op("Greater", times_named(g, axes, len(shape)), zero)
