@@ -9,7 +9,7 @@ from tflite_ort.opmap.graph.quantized_nodes import origin
 from tflite_ort.opmap.idioms.convolution_operands import window_padding
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.movement import moved_domain
-from tflite_ort.opmap.idioms.pooled_means import is_global, step_of_codes, write_means
+from tflite_ort.opmap.idioms.pooled_means import is_global, moved_away, step_of_codes, write_means
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -45,7 +45,8 @@ def average_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
         return
     step = step_of_codes(op, op.options.filter_height * op.options.filter_width)
     x = g.read_steps(input, step, layout=Layout.FIRST, from_zero_point=False)
-    write_means(op, g, _with_whole(op, g, g.quantize_codes(_average(op, g, x), input)))
+    means = moved_away(g, op, _average(op, g, x))
+    write_means(op, g, _with_whole(op, g, g.quantize_codes(means, input)))
 
 
 @translator(Op.MAX_POOL_2D, versions=(1, 3))
