@@ -146,6 +146,45 @@ class Target:
     opset: int = OPSET
     channels_first: frozenset[str] = frozenset()
 
+    # What ONNX Runtime's own kernels for the CPU do, and others may not:
+
+    @property
+    def exact_int8_products(self) -> bool:
+        """Whether products of 8-bit codes are exact, also those of ONNX Runtime's own operators."""
+        return self.cpu_kernels
+
+    @property
+    def exact_int64(self) -> bool:
+        """Whether 64-bit integers are computed in 64 bits."""
+        return self.cpu_kernels
+
+    @property
+    def casts_wrap(self) -> bool:
+        """Whether a Cast of an integer to a type that does not hold it keeps its lowest bits, which
+        ONNX leaves open."""
+        return self.cpu_kernels
+
+    @property
+    def counts_from_end(self) -> bool:
+        """Whether Gather counts indices below 0 from the end."""
+        return self.cpu_kernels
+
+    @property
+    def codes_last(self) -> bool:
+        """Whether layers of codes have their channels last, with a Transpose before and after each:
+        two of them cancel, a Transpose and a Reshape do not."""
+        return self.cpu_kernels
+
+    @property
+    def tables_of_codes(self) -> bool:
+        """Whether a LeakyRelu between codes is one lookup in a table of all codes."""
+        return self.cpu_kernels
+
+    @property
+    def shapes_of_images(self) -> bool:
+        """Whether rules on nodes ask for the shapes of channels-first values."""
+        return self.cpu_kernels
+
     @property
     def rounds(self) -> bool:
         """Whether activations are rounded wherever TFLite's kernels round them."""
