@@ -105,8 +105,8 @@ class Target:
         weights: the type that carries 8-bit weights, ``"uint8"`` or ``"int8"``. Unsigned ones are
             exact on every CPU; signed ones are faster where the CPU multiplies uint8 by int8
             without saturating (VNNI, Arm), and some accelerators take no others.
-        cpu_kernels: ONNX Runtime's own kernels for the CPU run it. Of two graphs that say the same,
-            the one that they run faster is chosen, not the plainer one.
+        cpu_kernels: ONNX Runtime's own kernels for the CPU run it. Rules ask it; translators ask
+            the properties below, which say what they need.
         real_transposes: a quantised tensor is dequantised before a Transpose, not after it: the
             layout of a convolution is changed only where a Transpose of real numbers stands.
         symmetric_weights: signed weights are multiplied in 8 bits only where their zero point is 0.
@@ -178,6 +178,12 @@ class Target:
     @property
     def tables_of_codes(self) -> bool:
         """Whether a LeakyRelu between codes is one lookup in a table of all codes."""
+        return self.cpu_kernels
+
+    @property
+    def repeats_constants(self) -> bool:
+        """Whether constants that broadcast may be held repeated. A file holds them once, and ONNX
+        Runtime folds the node that repeats them."""
         return self.cpu_kernels
 
     @property
