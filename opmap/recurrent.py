@@ -82,6 +82,7 @@ def float_lstm(
         cells: by the prefix of their inputs, where they are read already.
         in_steps: by a Scan of the step, not by an LSTM of ONNX.
     """
+    inputs: Sequence[Values]
     if op.op is Op.BIDIRECTIONAL_SEQUENCE_LSTM:
         inputs = _inputs(op, g, "fw_aux_input_to_forget_weights")
     elif op.op is Op.LSTM:

@@ -136,11 +136,11 @@ class IntegerStep:
         self.tanh = g.constants.once(tanh_table, f"tanh_of_{bits}_bits")
         if wide:
             beyond = 0 if self.places is None else self.places.beyond
-            wide = _widened(gate_tables().reshape(3, _CODES)[self.tables], self.units, beyond)
+            widened = _widened(gate_tables().reshape(3, _CODES)[self.tables], self.units, beyond)
             shown = "_".join(f"{unit:.17g}" for unit in self.units[_OUTPUT:])
-            self.tables = np.arange(len(wide))
+            self.tables = np.arange(len(widened))
             name = f"lstm_gates_{bits}_{cell.coupled}_{shown}_{beyond}"
-            self.gates = g.constants.once(wide.reshape(-1), name)
+            self.gates = g.constants.once(widened.reshape(-1), name)
 
     @property
     def is_simple(self) -> bool:
