@@ -215,22 +215,22 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "rows in codes",
         *(_LOWERING, "lowerings.coded_rows:coded_rows", (Op.FULLY_CONNECTED,), cpu),
-        *("as `hybrid` says", "1.39 bert", "tests/ops/test_linear_rounded.py"),
+        *("as `hybrid` says", "1.39 bert", _TESTS + "test_same_numbers.py"),
     ),
     Rule(
         "rows of 4 bits",
         *(_LOWERING, "lowerings.rows_of_4_bits:rows_of_4_bits", (Op.FULLY_CONNECTED,), cpu),
-        *("as `hybrid` says", "", "tests/ops/test_linear_rounded.py"),
+        *("as `hybrid` says", "", _TESTS + "test_same_numbers.py"),
     ),
     Rule(
         "rows in codes, batches",
         *(_LOWERING, "lowerings.coded_rows:coded_batch", (Op.BATCH_MATMUL,), cpu),
-        *("as `hybrid` says", "", "tests/ops/test_linear_rounded.py"),
+        *("as `hybrid` says", "", _TESTS + "test_same_numbers.py"),
     ),
     Rule(
         "integer cells",
         *(_LOWERING, "lowerings.integer_cells:integer_cells", _CELLS_OF_CODES, cpu),
-        *(_EXACT, "", "tests/test_cell_lowerings.py"),
+        *(_EXACT, "", _TESTS + "test_same_numbers.py"),
     ),
     Rule(
         "float cells",
@@ -240,7 +240,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SVDF of codes",
         *(_LOWERING, "lowerings.svdf_of_codes:svdf_of_codes", (Op.SVDF,), cpu),
-        *(_EXACT, "", "tests/test_cell_lowerings.py"),
+        *(_EXACT, "", _TESTS + "test_same_numbers.py"),
     ),
     Rule(
         "means of codes",
@@ -250,22 +250,22 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SUB as a sum",
         *(_LOWERING, "lowerings.subtracted_codes:subtracted_codes", (Op.SUB,), cpu),
-        *(_EXACT, "", "tests/idioms/test_exact_arithmetic.py"),
+        *("one code, for at most 64 of all pairs", "", _TESTS + "test_same_numbers.py"),
     ),
     Rule(
         "extremes of many floats",
         *(_LOWERING, "lowerings.many_extremes:many_extremes", (Op.MAXIMUM, Op.MINIMUM), cpu),
-        *(_EXACT, "", "tests/ops/test_elementwise_extremes.py"),
+        *(_EXACT, "", _TESTS + "test_same_numbers.py"),
     ),
     Rule(
         "widened by a table",
         *(_LOWERING, "lowerings.widened_by_table:widened_by_table", (Op.QUANTIZE,), cpu),
-        *(_EXACT, "", "tests/ops/test_quantization.py"),
+        *(_EXACT, "", _TESTS + "test_same_numbers.py"),
     ),
     Rule(
         "transforms of short rows",
         *(_LOWERING, "lowerings.short_rows:short_rows", (Op.RFFT2D,), cpu),
-        *("order of float sums", "", "tests/ops/test_signal.py"),
+        *("order of float sums", "", _TESTS + "test_same_numbers.py"),
     ),
     Rule(
         "blocks of channels",
