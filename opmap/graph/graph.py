@@ -239,7 +239,19 @@ class Graph(NotedNodes):
         self._label = self._within + op.label
         self._sized = [tensor for each in group or (op,) for tensor in each.present_inputs()]
         self._made = op.outputs
+        self._made_by.update((tensor.index, op) for tensor in op.outputs)
         return Attempt(self)
+
+    def under(self, label: str, make: Callable[[], None]) -> None:
+        """Name the nodes that `make` adds after another operator."""
+        present, self._label = self._label, label
+        make()
+        self._label = present
+
+    @property
+    def label(self) -> str:
+        """What nodes are named after."""
+        return self._label
 
     # Called subgraphs ----------------------------------------------------------------------------
 

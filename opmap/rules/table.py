@@ -120,6 +120,11 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "", "tests/idioms/test_padding.py"),
     ),
     Rule(
+        "PAD into a pool",
+        *(_REWRITE, "operators.absorbed_pad:into_pool", (Op.MAX_POOL_2D,), any_target),
+        *(_EXACT, "", "tests/idioms/test_padding.py"),
+    ),
+    Rule(
         "rows of few channels",
         *(_LOWERING, "lowerings.rows_of_channels:rows_of_channels", (Op.CONV_2D,), cpu),
         *("order of float sums", "1.10 networks of images", "tests/ops/test_convolution.py"),
