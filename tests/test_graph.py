@@ -172,8 +172,10 @@ def test_what_a_refused_operator_noted_is_forgotten(g: Graph) -> None:
         raise Untranslatable("for a reason")
     assert (g.noted("offered", t), g.noted("wide", t)) == ("channels", None)
     assert g.made_by(op.output) is op and g.made_by(t) is None
-    g.under("other", lambda: g.write(op.output, g.op("Neg", g.read(t))))
-    assert g.nodes[0].name == "other/Neg"
+    with g.at(op):
+        make = g.later(lambda: g.write(op.output, g.op("Neg", g.read(t))))
+    make()
+    assert g.nodes[0].name == f"{op.label}/Neg"
     g.forget_notes()
     assert g.noted("offered", t) is None
 

@@ -242,17 +242,6 @@ class Graph(NotedNodes):
         self._made_by.update((tensor.index, op) for tensor in op.outputs)
         return Attempt(self)
 
-    def under(self, label: str, make: Callable[[], None]) -> None:
-        """Name the nodes that `make` adds after another operator."""
-        present, self._label = self._label, label
-        make()
-        self._label = present
-
-    @property
-    def label(self) -> str:
-        """What nodes are named after."""
-        return self._label
-
     # Called subgraphs ----------------------------------------------------------------------------
 
     def of_subgraph(self) -> Graph:

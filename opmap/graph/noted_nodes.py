@@ -4,7 +4,7 @@ stand."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
 
@@ -82,6 +82,17 @@ class NotedNodes(ShapedNodes):
     def forget_notes(self) -> None:
         """Forget what rules have noted."""
         self._notes.clear()
+
+    def later(self, make: Callable[[], None]) -> Callable[[], None]:
+        """`make` for a later operator: its nodes are named after the present one."""
+        label = self._label
+
+        def made() -> None:
+            present, self._label = self._label, label
+            make()
+            self._label = present
+
+        return made
 
     def made_by(self, tensor: TensorView) -> OperatorView[Any] | None:
         """The operator whose nodes make `tensor`."""

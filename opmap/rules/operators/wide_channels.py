@@ -45,8 +45,7 @@ def over_wide(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
         channels = _rounded_up(op.output.shape[3])
         shape = (*op.output.shape[:3], channels)
         wide = replace(op.output, index=~op.output.index, shape=shape)
-        make = partial(rest, _of_outputs(over, wide))
-        g.note(_OFFER, op.output, (wide, partial(g.under, g.label, make)))
+        g.note(_OFFER, op.output, (wide, g.later(partial(rest, _of_outputs(over, wide)))))
 
     return [Lowering("offered", {}, build)]
 
