@@ -73,7 +73,7 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
     layout = reduced_layout(op, g)
     terms = _known_terms(op)
     planes = layout is Layout.FIRST and axes_of(op) == tuple(range(1, input.rank - 1))
-    by_codes = sums_codes(input, op.output, terms) or takes_exact_sum(g, input, op.output, terms)
+    by_codes = sums_codes(terms, input, op.output) or takes_exact_sum(g, input, op.output, terms)
     if planes and not by_codes and pools_images(input, op.output, terms):
         value = g.read(input, layout=layout)
         pooled = _of_some(op, g, g.op("GlobalAveragePool", value), value)
@@ -96,7 +96,7 @@ def _reduce_reals(op: OperatorView[ReducerOptions], g: Graph, name: str, layout:
     if terms and (amplifies(input, output, 1 if mean else terms) or is_long(input, output, terms)):
         _in_double(op, g, layout, rounded_mean if mean else rounded_sum)
         return
-    if not sums_codes(input, op.output, terms):
+    if not sums_codes(terms, input, output):
         _reduce(op, g, name, layout, Domain.REAL)
         return
     divisor = max(terms, 1) if mean else 1

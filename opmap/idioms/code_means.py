@@ -60,7 +60,7 @@ class Sums(NamedTuple):
     def is_far(self) -> bool:
         """Whether the products of all codes lose bits that count in the result. Then the zero point
         is taken off the codes before; where LiteRT loses these bits, it is the true result here."""
-        return self.last * self.multiplier > _LARGEST_PRODUCT
+        return bool(self.last * self.multiplier > _LARGEST_PRODUCT)
 
     @property
     def counted_from(self) -> int:

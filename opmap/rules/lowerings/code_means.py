@@ -53,7 +53,7 @@ class Reading(NamedTuple):
         """What it makes of sums of carried codes."""
         counted = (totals - cells * self.zero).astype(np.float32)
         codes = np.rint(counted * (self.step / np.float32(cells))) + np.float32(self.result_zero)
-        return np.clip(codes, 0, LARGEST)
+        return np.asarray(np.clip(codes, 0, LARGEST), np.float32)
 
 
 def code_means(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
@@ -64,7 +64,7 @@ def code_means(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
     if not is_known(*input.shape) or not op["axes"].is_constant:
         return ()
     terms = prod(input.shape[axis] for axis in axes_of(op))
-    if not sums_codes(input, output, terms):
+    if not sums_codes(terms, input, output):
         return ()
     layout = reduced_layout(op, g)
     shape = layout.shape(input.shape)
@@ -144,7 +144,7 @@ def _rounded(sums: Sums, totals: npt.NDArray[np.int64]) -> npt.NDArray[np.float3
     """The codes of these sums, as LiteRT and nodes of floats compute them."""
     units = (totals - sums.cells * sums.counted_from).astype(np.float32) * sums.multiplier
     codes = np.rint(units + sums.addend) + np.float32(sums.moves[1])
-    return np.clip(codes, 0, LARGEST)
+    return np.asarray(np.clip(codes, 0, LARGEST), np.float32)
 
 
 def _zero_points(sums: Sums) -> Iterator[tuple[int, int]]:
