@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tflite_ort.base.records import record
 from tflite_ort.opmap.graph import Graph, Target
+from tflite_ort.opmap.graph.costs import rounding_costs
 from tflite_ort.opmap.idioms.hybrid import (
     Codes,
     Rounding,
@@ -24,7 +25,6 @@ from tflite_ort.opmap.idioms.hybrid import (
     rounded,
     rounded_rows,
 )
-from tflite_ort.opmap.idioms.rounding_costs import rounding_costs
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import TensorType, TensorView
 

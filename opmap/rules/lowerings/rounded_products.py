@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph, Target
+from tflite_ort.opmap.graph.costs import rounding_costs
 from tflite_ort.opmap.idioms.hybrid_products import (
     WeightMatrix,
     keeps_exact_codes,
     moved_codes,
     multiplied_codes,
 )
-from tflite_ort.opmap.idioms.rounding_costs import rounding_costs
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.marks import SUM_WITH_ROW
 

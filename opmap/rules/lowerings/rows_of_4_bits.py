@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.graph.choices import Lowering
+from tflite_ort.opmap.graph.costs import rounding_costs
 from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias
-from tflite_ort.opmap.idioms.rounding_costs import rounding_costs
 from tflite_ort.opmap.linear import hybrid_rows, write_rows
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.lowerings.rounded_products import (
