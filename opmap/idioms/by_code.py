@@ -61,7 +61,7 @@ def looked_up(
     codes = g.read(tensor, layout=layout, domain=Domain.STORED)
     index = check(g.cast(codes, ir.DataType.INT64))
     lowest = -quantized_range(carried_type(tensor))[0]
-    if lowest and g.target.cpu_kernels:  # negative places count from the end
+    if lowest and g.target.counts_from_end:
         results = np.roll(results, lowest)
     elif lowest:
         index = g.op("Add", index, g.ints(lowest))

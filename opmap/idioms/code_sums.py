@@ -29,7 +29,7 @@ _MOST_IN_FLOAT32 = 2**20
 _LARGEST_RATIO = 2.0**7
 
 
-def sums_codes(input: TensorView, output: TensorView, terms: int | None) -> TypeGuard[int]:
+def sums_codes(terms: int | None, input: TensorView, output: TensorView) -> TypeGuard[int]:
     """Whether float32 holds sums of so many 8-bit codes, which become codes; None is unknown."""
     return terms is not None and output.is_quantized and sums_are_whole(input, terms)
 
