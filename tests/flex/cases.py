@@ -45,6 +45,8 @@ class Case:
         rtol: how far a float may be from TensorFlow's, relative to the largest magnitude.
         refused: TensorFlow refuses it, and so does the kernel.
         note: tells cases of an operator apart.
+        results: how many of the outputs the model gives back; TensorFlow's interpreter gives none
+            without elements.
     """
 
     operator: str
@@ -57,6 +59,7 @@ class Case:
     rtol: float = 1e-6
     refused: bool = False
     note: str = ""
+    results: int | None = None
 
     def model(self) -> bytes:
         """The bytes of the model of this operator alone."""
@@ -93,6 +96,10 @@ class Case:
             found += list(type) if each.is_list else [type] * count
         return [TENSOR_TYPES[name] for name in found]
 
+    def result_types(self) -> list[Any]:
+        """The types of the outputs that the model gives back."""
+        return self.output_types()[: self.results]
+
     def feeds(self) -> list[Array]:
         """The arrays of the inputs that do not stand in the file."""
         return [array for place, array in enumerate(self.inputs) if place not in self.constants]
@@ -119,7 +126,9 @@ def model_of(cases: Sequence[Case]) -> bytes:
         more, node = case.parts(f"{number}/" if number else "")
         tensors |= more
         nodes.append(node)
-    return graph_model(tensors, nodes, [name for node in nodes for name in node.outputs])
+    pairs = zip(cases, nodes, strict=True)
+    results = [name for case, node in pairs for name in node.outputs[: case.results]]
+    return graph_model(tensors, nodes, results)
 
 
 def families() -> list[str]:

@@ -45,7 +45,7 @@ def exported(cases: Sequence[Case], folder: Path) -> list[Array]:
     names = [value.name for value in session.get_inputs()]
     feeds = [paired(array) for case in cases for array in case.feeds()]
     results = session.run(None, dict(zip(names, feeds, strict=True)))
-    types = [type for case in cases for type in case.output_types()]
+    types = [type for case in cases for type in case.result_types()]
     return [_joined(each, NUMPY_DTYPE[type]) for each, type in zip(results, types, strict=True)]
 
 
