@@ -1,0 +1,42 @@
+"""TensorFlow's checkpoints: what reads and writes files is told which ones a user has named.
+
+A model may name files on its own, and so could one that somebody has made to do harm. So each
+operator gets the texts that the model is given as further inputs: a file that none of them names is
+refused. These operators also keep their order: each gives a number to the next.
+"""
+
+from __future__ import annotations
+
+from tflite_ort.schema.file.element_types import TensorType
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.flow import called_subgraphs
+from tflite_ort.schema.file.model import Model
+from tflite_ort.schema.flex.rewriting import Site, rewriting
+
+
+@rewriting(
+    *("MergeV2Checkpoints", "Restore", "RestoreSlice", "RestoreV2", "Save", "SaveSlices", "SaveV2")
+)
+def files(site: Site) -> bool:
+    """The operator itself, with the texts that the model is given, and the number of the one
+    before; it gives one more."""
+    graph, turns = site.drafts.model.subgraphs[site.subgraph], site.drafts.turns
+    given = [index for index in graph.inputs if site.type(index) is TensorType.STRING]
+    if _is_called(site.drafts.model, site.subgraph):
+        given = []
+    before, turn = turns.get(site.subgraph), site.add_tensor(TensorType.INT32)
+    turns[site.subgraph] = turn
+    site.stay([*site.inputs, *given, *([] if before is None else [before])], [*site.outputs, turn])
+    return True
+
+
+def _is_called(model: Model, subgraph: int) -> bool:
+    """Whether an operator gives the inputs of a subgraph, and not a user."""
+    return any(
+        index == subgraph
+        for graph in model.subgraphs
+        for operator in graph.operators
+        if operator.options is not None
+        and model.operator_codes[operator.opcode_index].builtin_code is not Op.CUSTOM
+        for _, index in called_subgraphs(operator.options)
+    )
