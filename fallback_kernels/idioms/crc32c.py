@@ -12,6 +12,7 @@ Words = npt.NDArray[np.uint32]
 _POLYNOMIAL = np.uint32(0x82F63B78)
 _ONES = np.uint32(0xFFFFFFFF)
 _MASK = 0xA282EAD8
+_MANY = 1 << 14
 
 
 def masked_crc32c(content: bytes) -> int:
@@ -23,8 +24,13 @@ def masked_crc32c(content: bytes) -> int:
 def crc32c(content: bytes) -> int:
     """The checksum of bytes.
 
-    They are cut to parts of one length, whose sums are made side by side, and then joined in pairs.
+    Many are cut to parts of one length, whose sums are made side by side, and then joined in pairs.
     """
+    if len(content) < _MANY:
+        value, listed = 0xFFFFFFFF, _listed()
+        for byte in content:
+            value = listed[(value ^ byte) & 255] ^ (value >> 8)
+        return value ^ 0xFFFFFFFF
     lanes = 1 << (len(content).bit_length() // 2)
     length = -(-len(content) // lanes)
     # Zeros before the first byte do not change a sum that starts at 0.
@@ -48,6 +54,12 @@ def _table() -> Words:
     for _ in range(8):
         values = np.where(values & 1, (values >> 1) ^ _POLYNOMIAL, values >> 1).astype(np.uint32)
     return values
+
+
+@cache
+def _listed() -> list[int]:
+    listed: list[int] = _table().tolist()
+    return listed
 
 
 def _zeros(count: int) -> Words:

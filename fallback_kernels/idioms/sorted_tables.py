@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 
 from tflite_ort.fallback_kernels.idioms.crc32c import masked_crc32c
 from tflite_ort.schema import KernelError
 
 _FOOTER, _TRAILER = 48, 5
 _MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
-_BLOCK = 4096  # bytes, more or less
-_RESTART = 16  # keys, one of which is stored whole
+# As TensorFlow writes them: bytes of a block, more or less, and keys of which one is stored whole.
+_BLOCK = 1 << 18
+_RESTART = 16
 # Keys share what comes before: all of them together may be so many times longer than the file.
 _LONGER = 16
 _LEAST = 1 << 20
@@ -105,26 +106,37 @@ def as_varint(value: int) -> bytes:
 
 def table_of(values: Mapping[bytes, bytes]) -> bytes:
     """The bytes of a file with these keys and values."""
-    content, index = bytearray(), {}
-    block: dict[bytes, bytes] = {}
-    size = 0
-    keys = sorted(values)
-    for key in keys:
+    content, index, keys = bytearray(), dict[bytes, bytes](), sorted(values)
+    block, size = dict[bytes, bytes](), 0
+    for key, after in zip_longest(keys, keys[1:]):
         block[key] = values[key]
         size += len(key) + len(values[key])
-        if size >= _BLOCK or key == keys[-1]:
-            index[key] = _written(content, block)
+        if size >= _BLOCK or after is None:
+            index[_between(key, after)] = _written(content, block)
             block, size = {}, 0
-    nothing, blocks = _written(content, {}), _written(content, index)
+    nothing, blocks = _written(content, {}), _written(content, index, 1)
     content += (nothing + blocks).ljust(_FOOTER - len(_MAGIC), b"\0") + _MAGIC
     return bytes(content)
 
 
-def _written(content: bytearray, block: Mapping[bytes, bytes]) -> bytes:
+def _between(key: bytes, after: bytes | None) -> bytes:
+    """A short key from `key` on, and before `after`."""
+    for place, byte in enumerate(key):
+        following = None if after is None or place >= len(after) else after[place]
+        if after is not None and following is None:
+            return key
+        if byte < 255 and (following is None or byte + 1 < following):
+            return key[:place] + bytes([byte + 1])
+        if following is not None and following != byte:
+            return key
+    return key
+
+
+def _written(content: bytearray, block: Mapping[bytes, bytes], restart: int = _RESTART) -> bytes:
     """Where in `content` a block stands that is added to it."""
     body, starts, before = bytearray(), [], b""
     for place, (key, value) in enumerate(block.items()):
-        if place % _RESTART == 0:
+        if place % restart == 0:
             starts.append(len(body))
             before = b""
         shared = sum(
