@@ -8,21 +8,15 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from tflite_ort.base.optional import late
+from tflite_ort.base.files import made_folder, move, writing
+from tflite_ort.fallback_kernels.idioms import checkpoints
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, ModelError, OperatorView
 from tflite_ort.schema.values.flex import node_of
-
-if TYPE_CHECKING:
-    from tflite_ort.base import files
-    from tflite_ort.fallback_kernels.idioms import checkpoints
-else:
-    files = late("tflite_ort.base.files")
-    checkpoints = late("tflite_ort.fallback_kernels.idioms.checkpoints")
 
 View = OperatorView[Any]
 
@@ -78,7 +72,7 @@ def _read(path: str) -> bytes:
 def _write(contents: Sequence[tuple[str, bytes]]) -> None:
     """Write files, the first one last."""
     try:
-        with files.writing(*(path for path, _ in contents), again=True) as streams:
+        with writing(*(path for path, _ in contents), again=True) as streams:
             for stream, (_, content) in zip(streams, contents, strict=True):
                 stream.write(content)
     except OSError as error:
@@ -170,7 +164,7 @@ def save_v2(op: View, inputs: Inputs, state: State) -> Outputs:
     index, data = checkpoints.indexed(parts)
     folder = os.path.dirname(prefix)
     try:
-        files.made_folder(folder or ".")
+        made_folder(folder or ".")
     except OSError as error:
         raise KernelError(f"{folder} cannot be made: {error.strerror or error}") from error
     _write([(f"{prefix}.index", index), (_data(prefix, 0, 1), data)])
@@ -235,7 +229,7 @@ def merge(op: View, inputs: Inputs, state: State) -> Outputs:
         before += shards
     try:
         for source, name in moves:
-            files.move(Path(source), Path(name))
+            move(Path(source), Path(name))
         _write([(f"{target}.index", checkpoints.index_of(merged, total))])
         for prefix in prefixes:
             if prefix != target:

@@ -23,9 +23,20 @@ Floats = npt.NDArray[np.float32]
 
 
 @flex_rule(
-    *("EluGrad", "InvGrad", "LeakyReluGrad", "ReciprocalGrad", "Relu6Grad", "ReluGrad"),
-    *("RsqrtGrad", "SeluGrad", "SigmoidGrad", "SoftplusGrad", "SoftsignGrad", "SqrtGrad"),
-    *("TanhGrad", "FakeQuantWithMinMaxArgsGradient"),
+    "EluGrad",
+    "InvGrad",
+    "LeakyReluGrad",
+    "ReciprocalGrad",
+    "Relu6Grad",
+    "ReluGrad",
+    "RsqrtGrad",
+    "SeluGrad",
+    "SigmoidGrad",
+    "SoftplusGrad",
+    "SoftsignGrad",
+    "SqrtGrad",
+    "TanhGrad",
+    "FakeQuantWithMinMaxArgsGradient",
 )
 def elementwise(op: View) -> Shapes:
     """As both inputs."""
