@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tflite_ort.fallback_kernels import custom_kernel
 from tflite_ort.opmap import custom_translator
 from tflite_ort.schema.file import flex_table
-from tflite_ort.schema.flex.rewriting import rewriting_of
+from tflite_ort.schema.flex.rewriting import is_replaced
 from tflite_ort.schema.values.operators import FLEX
 
 _HEAD = """# TensorFlow's operators (Flex)
@@ -146,9 +146,9 @@ def _table(names: list[str], rows: dict[str, tuple[bool, bool, str]]) -> Iterato
 
 def _row(name: str) -> tuple[bool, bool, str]:
     """Whether an operator runs, whether it exports, and the types that it takes."""
-    rewritten = rewriting_of(name) is not None
-    runs = rewritten or bool(custom_kernel.versions(FLEX + name))
-    exports = rewritten or bool(custom_translator.versions(FLEX + name))
+    replaced = is_replaced(name)
+    runs = replaced or bool(custom_kernel.versions(FLEX + name))
+    exports = replaced or bool(custom_translator.versions(FLEX + name))
     operator = flex_table.flex_operator(name)
     data = operator.attributes.get("T") if operator is not None else None
     types = " ".join(each for each in (data.allowed if data else ()) if each in _KNOWN)

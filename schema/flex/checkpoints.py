@@ -15,7 +15,8 @@ from tflite_ort.schema.flex.rewriting import Site, rewriting
 
 
 @rewriting(
-    *("MergeV2Checkpoints", "Restore", "RestoreSlice", "RestoreV2", "Save", "SaveSlices", "SaveV2")
+    *("MergeV2Checkpoints", "Restore", "RestoreSlice", "RestoreV2", "Save", "SaveSlices", "SaveV2"),
+    stays=True,
 )
 def files(site: Site) -> bool:
     """The operator itself, with the texts that the model is given, and the number of the one

@@ -38,17 +38,23 @@ Array = npt.NDArray[Any]
 Rewriting = Callable[["Site"], bool]
 
 _REWRITINGS: dict[str, Rewriting] = {}
+_STAYING: set[str] = set()
 
 
-def rewriting(*names: str) -> Callable[[Rewriting], Rewriting]:
+def rewriting(*names: str, stays: bool = False) -> Callable[[Rewriting], Rewriting]:
     """Registers what puts other operators into the place of TensorFlow's of these names; it returns
-    False where it cannot."""
+    False where it cannot.
+
+    Args:
+        stays: the operator itself is among them, and has a kernel; see `Site.stay`.
+    """
 
     def register(function: Rewriting) -> Rewriting:
         for name in names:
             if name in _REWRITINGS:
                 raise ValueError(f"{name} is rewritten already")
             _REWRITINGS[name] = function
+        _STAYING.update(names if stays else ())
         return function
 
     return register
@@ -66,6 +72,11 @@ def rewriting_of(name: str) -> Rewriting | None:
     if family:
         load(f"tflite_ort.schema.flex.{family}")
     return _REWRITINGS.get(name)
+
+
+def is_replaced(name: str) -> bool:
+    """Whether TFLite's own operators alone take the place of TensorFlow's operator `name`."""
+    return rewriting_of(name) is not None and name not in _STAYING
 
 
 @record(frozen=False)
