@@ -131,6 +131,7 @@ CASES = [
     *(Case(name, [DY.astype(WIDE), Y.astype(WIDE)]) for name in OF_OUTPUT),
     *(Case(name, [DY.astype(HALF), Y.astype(HALF)], rtol=2e-3) for name in OF_OUTPUT),
     Case("StopGradient", [IMAGE]),
+    Case("PreventGradient", [IMAGE]),
     Case("StopGradient", [edges(np.int64)]),
     Case("BiasAddGrad", [IMAGE]),
     Case("BiasAddGrad", [IMAGE], {"data_format": "NCHW"}, note="first"),
