@@ -35,17 +35,16 @@ _SCATTERS = {
 @flex_kernel(*_SCATTERS)
 def tensor_scatter(op: View, inputs: Inputs, state: State) -> Outputs:
     """The tensor, combined with updates at index tuples, one after another."""
-    return (combined_places(_SCATTERS[op.name.removeprefix("Flex")], *inputs, op=op),)
+    return (combined_places(_SCATTERS[op.name.removeprefix("Flex")], inputs, op),)
 
 
-def combined_places(
-    combine: np.ufunc | None,
-    tensor: Array,
-    indices: Array,
-    updates: Array,
-    op: View | None = None,
-) -> Array:
-    """The tensor, combined with updates at index tuples, one after another."""
+def combined_places(combine: np.ufunc | None, given: Inputs, op: View | None = None) -> Array:
+    """A tensor, combined with updates at index tuples, one after another.
+
+    Args:
+        given: the tensor, the indices and the updates.
+    """
+    tensor, indices, updates = given
     check_updates(tensor.shape, indices.shape, updates.shape)
     if op is not None and node_of(op)["bad_indices_policy"] not in ("", "DEFAULT", "ERROR"):
         raise KernelError(f"indices out of bounds: {node_of(op)['bad_indices_policy']}")

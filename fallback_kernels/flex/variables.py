@@ -46,7 +46,7 @@ def rows(op: View, inputs: Inputs, state: State) -> Outputs:
     if combine is np.divide and held.dtype.kind not in "fc":
         raise KernelError("integers are not divided here")
     whole = np.broadcast_to(updates, (*indices.shape, *held.shape[1:]))
-    return (combined_places(combine, held, indices[..., None], whole),)
+    return (combined_places(combine, (held, indices[..., None], whole)),)
 
 
 _PLACES = {
@@ -60,7 +60,7 @@ _PLACES = {
 def places(op: View, inputs: Inputs, state: State) -> Outputs:
     """The variable with elements that are combined with others, one after another."""
     combine = _PLACES[str(op.name).removeprefix("Flex")]
-    return (combined_places(combine, *inputs, op=op),)
+    return (combined_places(combine, inputs, op),)
 
 
 @flex_kernel("ResourceStridedSliceAssign", state=of_values)

@@ -349,10 +349,9 @@ def read_index(content: bytes, name: str) -> tuple[dict[bytes, Entry], int]:
 
 
 def _entry(message: Message) -> Entry:
-    checksum = message.fixed(6)
-    numbers = (message.integer(field) for field in (3, 4, 5))
+    type, shard, offset, size = (message.integer(field) for field in (1, 3, 4, 5))
     shape, slices = _read_shape(message.message(2)), message.messages(7, _read_slice)
-    return Entry(message.integer(1), shape, *numbers, checksum, slices)
+    return Entry(type, shape, shard, offset, size, message.fixed(6), slices)
 
 
 def whole(

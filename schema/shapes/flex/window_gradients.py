@@ -37,7 +37,8 @@ def told_shape(op: View, name: str) -> Shape:
 def with_images(op: View, images: Shape) -> View:
     """`op` with images of this shape as its first input, as the operator has them whose gradient it
     is."""
-    return replace(op, inputs=(replace(op.inputs[0], shape=images, ranked=True), *op.inputs[1:]))
+    first = replace(op.present_inputs()[0], shape=images, ranked=True)
+    return replace(op, inputs=(first, *op.inputs[1:]))
 
 
 def _check_gradient(op: View, given: Shape, expected: Shape) -> None:
