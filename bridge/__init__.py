@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tflite_ort.generation import generate as generate
     from tflite_ort.interpreter.interpreter import Interpreter as Interpreter
     from tflite_ort.interpreter.signatures import SignatureRunner as SignatureRunner
+    from tflite_ort.interpreter.trained import trained_model as trained_model
     from tflite_ort.litert.custom_interpreter import (
         InterpreterWithCustomOps as InterpreterWithCustomOps,
     )
@@ -102,6 +103,7 @@ _NAMES = {
         UnsupportedSchema UnsupportedVersion Untranslatable VersionError
     """,
     "interpreter.signatures": "SignatureRunner",
+    "interpreter.trained": "trained_model",
     "tuning.tuner": "Tuning",
     "verification": "Report extract verify",
     "versioning": "MutableOpResolver OpResolver Registration",

@@ -84,6 +84,7 @@ PUBLIC = [
     "load_delegate",
     "open_bundle",
     "share_threads",
+    "trained_model",
     "verify",
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
+import onnxruntime
 import pytest
 
 from tests.flex.training_data import STEPS, batch
-from tflite_ort import BridgeError, Interpreter
+from tflite_ort import BridgeError, Interpreter, export_onnx, first_state, trained_model
+from tflite_ort.schema import read_model, write_model
 
 Array = npt.NDArray[Any]
 FOLDER = Path(__file__).parent / "training"
@@ -96,6 +100,56 @@ def test_a_file_that_cannot_be_used_is_an_error(signature: str, tmp_path: Path) 
     if signature == "restore":
         with pytest.raises(BridgeError):
             call(signature, path=text(tmp_path / "other"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_learnt_is_a_model_and_an_export(name: str, tmp_path: Path) -> None:
+    interpreter = Interpreter(str(FOLDER / f"{name}.tflite"))
+    for step in range(3):
+        images, labels = batch(step)
+        interpreter.get_signature_runner("train")(images=images, labels=labels)
+    model, (images, labels) = trained_model(interpreter), batch(STEPS)
+    want = interpreter.get_signature_runner("infer")(images=images)["logits"]
+    loss = interpreter.get_signature_runner("train")(images=images, labels=labels)["loss"]
+
+    content = write_model(model)
+    assert len(content) <= (FOLDER / f"{name}.tflite").stat().st_size * 1.1
+    other = Interpreter(model_content=content)
+    got = other.get_signature_runner("infer")(images=images)["logits"]
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-6)
+    again = other.get_signature_runner("train")(images=images, labels=labels)["loss"]
+    assert again == pytest.approx(loss, abs=1e-6)
+
+    path = tmp_path / "infer.onnx"
+    export_onnx(model, path, signature="infer", stateful=False)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    assert [each.name for each in session.get_inputs()] == ["images"]
+    (got,) = session.run(None, {"images": images})
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_exported_step_trains_in_onnx_runtime(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.onnx"
+    export_onnx(FOLDER / f"{name}.tflite", path, signature="train")
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    told = {each.key: each.value for each in onnx.load(path).metadata_props}
+    pairs, state = json.loads(told["tflite.state"]), first_state(path)
+    names, losses = [each.name for each in session.get_outputs()], []
+    for step in range(STEPS):
+        images, labels = batch(step)
+        held = {name: state[name] for name, _ in pairs if name}
+        feeds = {"images": images, "labels": labels, **held}
+        found = dict(zip(names, session.run(names, feeds), strict=True))
+        losses.append(float(found["loss"]))
+        state |= {name.removesuffix("_next"): found[name] for _, name in pairs if name}
+    with np.load(FOLDER / f"{name}.npz") as stored:
+        np.testing.assert_allclose(losses, stored["losses"], rtol=0, atol=NEAR)
+
+
+def test_what_was_not_trained_stays(tmp_path: Path) -> None:
+    path = FOLDER / "keras.tflite"
+    assert write_model(trained_model(Interpreter(str(path)))) == write_model(read_model(path))
 
 
 def test_a_checkpoint_is_the_same_bytes(tmp_path: Path) -> None:
