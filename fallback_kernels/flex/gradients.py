@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.fallback_kernels.flex.elementwise import computed
+from tflite_ort.fallback_kernels.flex.images import crop_places
 from tflite_ort.fallback_kernels.flex.layers import SELU_ALPHA, SELU_SCALE
 from tflite_ort.fallback_kernels.flex.reductions import FLOATS, of_types
 from tflite_ort.fallback_kernels.flex.rest import refuse_rest
@@ -177,6 +178,83 @@ def mirrored(op: View, inputs: Inputs, state: State) -> Outputs:
         combine_at(np.add, total, places, np.ascontiguousarray(moved))
         given = np.moveaxis(total, 0, axis)
     return (np.ascontiguousarray(given),)
+
+
+def _crops(
+    op: View, inputs: Inputs, boxes: Array, sizes: tuple[int, int]
+) -> tuple[Array, Array, Array]:
+    """Where the rows and the columns of crops are in images of some sizes, and which pixels are
+    inside."""
+    rows, columns = inputs[0].shape[1:3]
+    y = crop_places(boxes[:, 0], boxes[:, 2], sizes[0], rows)[:, :, None]
+    x = crop_places(boxes[:, 1], boxes[:, 3], sizes[1], columns)[:, None, :]
+    inside = (y >= 0) & (y <= sizes[0] - 1) & (x >= 0) & (x <= sizes[1] - 1)
+    y, x = (np.broadcast_to(np.where(np.isfinite(v), v, 0), inside.shape) for v in (y, x))
+    return y.clip(0, sizes[0] - 1), x.clip(0, sizes[1] - 1), inside
+
+
+def _images_of(inputs: Inputs, place: int, count: int) -> Array:
+    images: Array = inputs[place]
+    if images.size and not (images.min() >= 0 and images.max() < count):
+        raise KernelError(f"box_ind {shown(images)} of {count} images")
+    return images[:, None, None]
+
+
+@flex_kernel("CropAndResizeGradImage")
+def cropped_image(op: View, inputs: Inputs, state: State) -> Outputs:
+    """Each pixel of a crop gives the pixels that it was made of its gradient by their weights."""
+    given, boxes, _, sizes = inputs
+    images, height, width, channels = sizes.tolist()
+    number = _images_of(inputs, 2, images)
+    y, x, inside = _crops(op, inputs, boxes, (height, width))
+    total = np.zeros((images * height * width, channels), np.float32)
+
+    def give(at_y: Array, at_x: Array, share: Array) -> None:
+        rows = (number * height + at_y.astype(np.int64)) * width + at_x.astype(np.int64)
+        values = np.where(inside[..., None], given * share[..., None], np.float32(0))
+        combine_at(np.add, total, rows.reshape(-1), values.reshape(-1, channels))
+
+    if node_of(op)["method"] == "nearest":
+        half = np.float32(0.5)
+        give(np.floor(y + half), np.floor(x + half), np.ones_like(y))
+    else:
+        past_y, past_x = y - np.floor(y), x - np.floor(x)
+        for at_y, share_y in ((np.floor(y), 1 - past_y), (np.ceil(y), past_y)):
+            give(at_y, np.floor(x), (1 - past_x) * share_y)
+            give(at_y, np.ceil(x), past_x * share_y)
+    return (total.reshape(images, height, width, channels).astype(op.output.dtype),)
+
+
+@flex_kernel("CropAndResizeGradBoxes")
+def cropped_boxes(op: View, inputs: Inputs, state: State) -> Outputs:
+    """How the sums of the gradients change with the edges of each box."""
+    given, image, boxes, _ = inputs
+    _, height, width, _ = image.shape
+    number = _images_of(inputs, 3, len(image))
+    y, x, inside = _crops(op, inputs, boxes, (height, width))
+    past_y, past_x = (y - np.floor(y))[..., None], (x - np.floor(x))[..., None]
+
+    def pick(at_y: Array, at_x: Array) -> Array:
+        return image[number, at_y.astype(np.int64), at_x.astype(np.int64)].astype(np.float32)
+
+    (a, b), (c, d) = (
+        [pick(v, h) for h in (np.floor(x), np.ceil(x))] for v in (np.floor(y), np.ceil(y))
+    )
+    along_y = (c - a) * (1 - past_x) + (d - b) * past_x
+    along_x = (b - a) * (1 - past_y) + (d - c) * past_y
+    found = []
+    for slope, axis, size in ((along_y, 1, height), (along_x, 2, width)):
+        change = np.where(inside[..., None], slope * given, np.float32(0))
+        sums = change.sum(axis=tuple({1, 2, 3} - {axis}), dtype=np.float32)  # [boxes, rows]
+        count = sums.shape[1]
+        share = np.full(1, 0.5, np.float32)
+        if count > 1:
+            share = np.arange(count, dtype=np.float32) / np.float32(count - 1)
+        edge = np.float32(size - 1)
+        found.append((sums * (1 - share) * edge).sum(axis=1, dtype=np.float32))
+        found.append((sums * share * edge).sum(axis=1, dtype=np.float32))
+    first_y, last_y, first_x, last_x = found
+    return (np.stack([first_y, first_x, last_y, last_x], axis=1),)
 
 
 # Rows and slices --------------------------------------------------------------------------------

@@ -112,7 +112,25 @@ def fake_quant(kind: str, low: Any, high: Any) -> Case:
     return Case(name, inputs, exports=False)
 
 
+BOXES = np.float32([[0, 0, 1, 1], [0.1, 0.3, 0.8, 0.9], [-0.3, 0.2, 0.7, 1.4], [0.9, 0.8, 0.2, 0]])
+
+
+def cropped(kind: str, sizes: Pair, dtype: Any = np.float32, **attributes: Any) -> Case:
+    given, box_ind = drawn(4, *sizes, 2), np.int32([0, 1, 1, 0])
+    note = "-".join([str(sizes).replace(" ", ""), *map(str, attributes.values())])
+    known: dict[str, Any] = {"exports": False, "note": note, "rtol": 2e-6}
+    if kind == "Boxes":
+        inputs = [given, (drawn(2, 5, 6, 2) * 50).astype(dtype), BOXES, box_ind]
+        return Case("CropAndResizeGradBoxes", inputs, attributes, **known)
+    inputs = [given, BOXES, box_ind, np.int32([2, 5, 6, 2])]
+    return Case("CropAndResizeGradImage", inputs, {"T": "float", **attributes}, (3,), **known)
+
+
 CASES = [
+    *(cropped("Image", sizes) for sizes in ((4, 3), (1, 1))),
+    cropped("Image", (4, 3), method="nearest"),
+    *(cropped("Boxes", sizes) for sizes in ((4, 3), (1, 1), (1, 4))),
+    cropped("Boxes", (4, 3), np.uint8),
     *(Case(name, [Y, DY]) for name in OF_RESULT),
     *(Case(name, [Y.astype(WIDE), DY.astype(WIDE)]) for name in OF_RESULT),
     *(Case(name, [Y.astype(HALF), DY.astype(HALF)], rtol=2e-3) for name in OF_RESULT),
