@@ -39,6 +39,9 @@ here yet can be [registered](custom_operators.md); what you register comes first
   iteration makes, become tensors with one dimension more before anything is translated. So an LSTM
   with an open batch becomes one LSTM node of ONNX, as one with batch 1 does. All elements of a
   list have to have one shape. A list of lists, or one that enters or leaves the model, is refused.
+- **Variables**: an optimizer, and what else changes a variable, is computed from what the variables
+  hold, and what it gives is assigned to them. **Checkpoints** are TensorFlow's own, of files that
+  the model is given as an input: see [training](training.md).
 
 The node that a model has for an operator is held against TensorFlow's definition (of TensorFlow
 2.21): inputs, outputs, types and attributes. An attribute that the definition does not have is
@@ -84,7 +87,8 @@ no rows to write.
    `site.node["name"]` is an attribute, `site.input("x")` and `site.all("values")` are inputs,
    `site.constant(index)` the values of one that stands in the file, `site.through(...)` the result
    of one operator more. Return False where it is not the same: for types, say, for which TFLite
-   computes something else. `refuse_rest("FAMILY")`, the last line of
+   computes something else. An operator that stays, with other inputs and outputs (`site.stay(...)`), is
+   registered with `stays=True`. `refuse_rest("FAMILY")`, the last line of
    `fallback_kernels/flex/FAMILY.py`, lets such operators be refused with their types, unless they
    have a kernel.
 2. Otherwise write a shape rule in `schema/shapes/flex/FAMILY.py` (`@flex_rule("Name")`), a kernel

@@ -237,9 +237,8 @@ def cropped_boxes(op: View, inputs: Inputs, state: State) -> Outputs:
     def pick(at_y: Array, at_x: Array) -> Array:
         return image[number, at_y.astype(np.int64), at_x.astype(np.int64)].astype(np.float32)
 
-    (a, b), (c, d) = (
-        [pick(v, h) for h in (np.floor(x), np.ceil(x))] for v in (np.floor(y), np.ceil(y))
-    )
+    (top, bottom), (left, right) = ((np.floor(at), np.ceil(at)) for at in (y, x))
+    (a, b), (c, d) = ((pick(at, left), pick(at, right)) for at in (top, bottom))
     along_y = (c - a) * (1 - past_x) + (d - b) * past_x
     along_x = (b - a) * (1 - past_y) + (d - c) * past_y
     found = []
