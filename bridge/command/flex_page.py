@@ -87,8 +87,8 @@ no rows to write.
    `site.node["name"]` is an attribute, `site.input("x")` and `site.all("values")` are inputs,
    `site.constant(index)` the values of one that stands in the file, `site.through(...)` the result
    of one operator more. Return False where it is not the same: for types, say, for which TFLite
-   computes something else. An operator that stays, with other inputs and outputs (`site.stay(...)`), is
-   registered with `stays=True`. `refuse_rest("FAMILY")`, the last line of
+   computes something else. An operator that stays, with other inputs and outputs
+   (`site.stay(...)`), is registered with `stays=True`. `refuse_rest("FAMILY")`, the last line of
    `fallback_kernels/flex/FAMILY.py`, lets such operators be refused with their types, unless they
    have a kernel.
 2. Otherwise write a shape rule in `schema/shapes/flex/FAMILY.py` (`@flex_rule("Name")`), a kernel

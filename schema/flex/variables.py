@@ -15,6 +15,7 @@ from tflite_ort.schema.flex.rewriting import Site, rewriting
 
 # Of which no two variables have to be one.
 _ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
+_NO_NUMBERS = (TensorType.BOOL, TensorType.STRING)
 _SUMS = (TensorType.FLOAT32, TensorType.INT32, TensorType.INT64)
 
 
@@ -67,8 +68,11 @@ def change(site: Site, type: TensorType) -> None:
     stays=True,
 )
 def changed(site: Site) -> bool:
-    """The operator on what the variable holds."""
-    change(site, site.node.type("dtype"))
+    """The operator on what the variable holds: numbers, but where it only takes other values."""
+    type = site.node.type("dtype")
+    if type in _NO_NUMBERS and site.node.operator.name != "ResourceScatterUpdate":
+        return False
+    change(site, type)
     return True
 
 
