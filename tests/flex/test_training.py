@@ -15,7 +15,14 @@ import onnxruntime
 import pytest
 
 from tests.flex.training_data import STEPS, batch
-from tflite_ort import BridgeError, Interpreter, export_onnx, first_state, trained_model
+from tflite_ort import (
+    BridgeError,
+    ExportError,
+    Interpreter,
+    export_onnx,
+    first_state,
+    trained_model,
+)
 from tflite_ort.schema import read_model, write_model
 
 Array = npt.NDArray[Any]
@@ -147,7 +154,14 @@ def test_an_exported_step_trains_in_onnx_runtime(name: str, tmp_path: Path) -> N
         np.testing.assert_allclose(losses, stored["losses"], rtol=0, atol=NEAR)
 
 
-def test_what_was_not_trained_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize("signature", ["save", "restore"])
+def test_files_are_not_exported(signature: str, tmp_path: Path) -> None:
+    name = f"Flex{signature.capitalize()}"
+    with pytest.raises(ExportError, match=f"no translator for {name}"):
+        export_onnx(FOLDER / "keras.tflite", tmp_path / "x.onnx", signature=signature)
+
+
+def test_what_was_not_trained_stays() -> None:
     path = FOLDER / "keras.tflite"
     assert write_model(trained_model(Interpreter(str(path)))) == write_model(read_model(path))
 
