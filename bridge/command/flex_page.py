@@ -65,7 +65,8 @@ Known differences:
 - TensorFlow leaves the moments of `FusedBatchNorm` unwritten in inference; here they are those that
   it is given.
 - `TopKV2` with `sorted=False` has the order of a heap in TensorFlow, and is sorted here.
-- Pools of the largest pass over NaN in TensorFlow; ONNX Runtime may give NaN.
+- Pools of the largest, and their gradients, pass over NaN in TensorFlow; ONNX Runtime may give NaN.
+- TensorFlow 2.18.1 has no gradients of convolutions with dilations on a CPU; here they are computed.
 - `Cholesky` of a matrix that is not positive definite, and `MatrixTriangularSolve` with a zero on
   the diagonal, are refused; TensorFlow gives NaN or infinity.
 

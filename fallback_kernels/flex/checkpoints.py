@@ -30,7 +30,7 @@ _MOST_BYTES = 1 << 32
 def _not_alone(op: View) -> None:
     """The state of what reads or writes files: it is never computed before a run."""
     if not op.origin:
-        raise ModelError(f"{op.label} is no operator of a model")
+        raise ModelError(f"{op.label}: inputs that its node does not tell")
 
 
 def _text(array: Array) -> bytes:
@@ -210,10 +210,9 @@ def merge(op: View, inputs: Inputs, state: State) -> Outputs:
     """Make one checkpoint of several: their files of data get other names, and one index."""
     target = _path(op, inputs, _text(inputs[1]))
     prefixes = [_path(op, inputs, bytes(each)) for each in inputs[0].reshape(-1)]
-    missing = [each for each in prefixes if not os.path.exists(f"{each}.index")]
-    if not missing or not node_of(op)["allow_missing_files"]:
-        missing = []
-    prefixes = [each for each in dict.fromkeys(prefixes) if each not in missing]
+    if node_of(op)["allow_missing_files"]:
+        prefixes = [each for each in prefixes if os.path.exists(f"{each}.index")]
+    prefixes = list(dict.fromkeys(prefixes))
     read = [checkpoints.read_index(_read(f"{each}.index"), each) for each in prefixes]
     total, before = sum(shards for _, shards in read), 0
     if not 0 < total <= _MOST_FILES:

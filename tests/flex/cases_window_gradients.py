@@ -84,6 +84,19 @@ def explicit() -> list[Case]:
     ]
 
 
+def grouped(dtype: npt.DTypeLike = np.float32, groups: int = 2, **more: Any) -> list[Case]:
+    """Both gradients of a convolution in groups of two channels."""
+    attributes, channels = {"strides": [1, 2, 1, 1], "padding": "SAME"}, 2 * groups
+    x = RNG.integers(-4, 5, (2, 5, 4, channels)).astype(dtype)
+    w = RNG.integers(-4, 5, (3, 2, 2, 3 * groups)).astype(dtype)
+    d = RNG.integers(-4, 5, (2, 3, 4, 3 * groups)).astype(dtype)
+    note = f"{groups}-groups"
+    return [
+        Case("Conv2DBackpropInput", [sizes(*x.shape), w, d], attributes, (0,), note=note, **more),
+        Case("Conv2DBackpropFilter", [x, sizes(*w.shape), d], attributes, (1,), note=note, **more),
+    ]
+
+
 def volumes(padding: str) -> list[Case]:
     """Both gradients of a convolution of volumes."""
     attributes = {"strides": [1, 2, 1, 2, 1], "padding": padding}
@@ -199,6 +212,9 @@ CASES = [
     *convolution("Conv2D", FORMS[1], np.float64, exports=False),
     *convolution("Conv2D", FORMS[0], np.float16, rtol=2e-3),
     *explicit(),
+    *grouped(),
+    *grouped(groups=3),
+    grouped(np.int32, 1, exports=False)[0],
     *(case for padding in ("SAME", "VALID") for case in volumes(padding)),
     *(case for padding in ("SAME", "VALID") for case in pool(EVEN, padding)),
     *pool(EVEN, "SAME", np.float64),

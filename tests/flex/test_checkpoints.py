@@ -177,6 +177,15 @@ def test_checkpoints_are_merged(tmp_path: Path) -> None:
     assert [array.tolist() for array in run(content, tmp_path / "all")] == [[6, 0], [6, 1]]
 
 
+def test_several_files_are_one_pattern(tmp_path: Path) -> None:
+    for number, name in enumerate(("a", "b")):
+        save = operators("Save", [texts(name), np.float32([number])], [], T=["float"])
+        run(save, tmp_path / f"all-{number:05d}-of-00002")
+    restore = operators("Restore", [texts("b")], [opened(np.zeros(1, np.float32))], dt="float")
+    assert run(restore, tmp_path / "all-?????-of-00002")[0].tolist() == [1]
+    assert run(restore, tmp_path / "all-00001-of-00002")[0].tolist() == [1]
+
+
 def merging(folder: Path, prefixes: Sequence[str]) -> bytes:
     """MergeV2Checkpoints: the prefixes stand in the file, and begin with what it is given."""
     tensors = {
