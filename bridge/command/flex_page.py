@@ -66,7 +66,8 @@ Known differences:
   it is given.
 - `TopKV2` with `sorted=False` has the order of a heap in TensorFlow, and is sorted here.
 - Pools of the largest, and their gradients, pass over NaN in TensorFlow; ONNX Runtime may give NaN.
-- TensorFlow 2.18.1 has no gradients of convolutions with dilations on a CPU; here they are computed.
+- The interpreter of TensorFlow 2.18.1 has no gradients of convolutions with dilations or groups;
+  here they are computed.
 - `Cholesky` of a matrix that is not positive definite, and `MatrixTriangularSolve` with a zero on
   the diagonal, are refused; TensorFlow gives NaN or infinity.
 

@@ -27,11 +27,18 @@ PATH = tf.TensorSpec([], tf.string)
 
 
 class Trained(tf.Module):
-    """A network with its signatures."""
+    """A network with its signatures; `kept` are its variables."""
 
     def signatures(self):
         names = ("train", "infer", "save", "restore")
         return {name: getattr(self, name).get_concrete_function() for name in names}
+
+    @tf.function(input_signature=[PATH])
+    def save(self, path):
+        names = [f"v{i}" for i in range(len(self.kept))]
+        values = [v.read_value() for v in self.kept]
+        tf.raw_ops.Save(filename=path, tensor_names=names, data=values)
+        return {"path": path}
 
 
 class Keras(Trained):
@@ -68,13 +75,6 @@ class Keras(Trained):
     @tf.function(input_signature=[IMAGES])
     def infer(self, images):
         return {"logits": self.model(images, training=False)}
-
-    @tf.function(input_signature=[PATH])
-    def save(self, path):
-        names = [f"v{i}" for i in range(len(self.kept))]
-        values = [v.read_value() for v in self.kept]
-        tf.raw_ops.Save(filename=path, tensor_names=names, data=values)
-        return {"path": path}
 
     @tf.function(input_signature=[PATH])
     def restore(self, path):
@@ -129,13 +129,6 @@ class Fused(Trained):
     @tf.function(input_signature=[IMAGES])
     def infer(self, images):
         return {"logits": self.network(images, False)}
-
-    @tf.function(input_signature=[PATH])
-    def save(self, path):
-        names = [f"v{i}" for i in range(len(self.kept))]
-        values = [v.read_value() for v in self.kept]
-        tf.raw_ops.Save(filename=path, tensor_names=names, data=values)
-        return {"path": path}
 
     @tf.function(input_signature=[PATH])
     def restore(self, path):

@@ -1,4 +1,4 @@
-"""Gradients that TensorFlow's CPU does not have: they are the adjoints of the operators."""
+"""Gradients that TensorFlow's interpreter does not have: they are the adjoints of operators."""
 
 from __future__ import annotations
 
