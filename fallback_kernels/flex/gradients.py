@@ -235,7 +235,8 @@ def cropped_boxes(op: View, inputs: Inputs, state: State) -> Outputs:
     past_y, past_x = (y - np.floor(y))[..., None], (x - np.floor(x))[..., None]
 
     def pick(at_y: Array, at_x: Array) -> Array:
-        return image[number, at_y.astype(np.int64), at_x.astype(np.int64)].astype(np.float32)
+        place = (number, at_y.astype(np.int64), at_x.astype(np.int64))
+        return np.asarray(image[place], np.float32)
 
     (top, bottom), (left, right) = ((np.floor(at), np.ceil(at)) for at in (y, x))
     (a, b), (c, d) = ((pick(at, left), pick(at, right)) for at in (top, bottom))
@@ -246,7 +247,7 @@ def cropped_boxes(op: View, inputs: Inputs, state: State) -> Outputs:
         change = np.where(inside[..., None], slope * given, np.float32(0))
         sums = change.sum(axis=tuple({1, 2, 3} - {axis}), dtype=np.float32)  # [boxes, rows]
         count = sums.shape[1]
-        share = np.full(1, 0.5, np.float32)
+        share: Array = np.full(1, 0.5, np.float32)
         if count > 1:
             share = np.arange(count, dtype=np.float32) / np.float32(count - 1)
         edge = np.float32(size - 1)

@@ -44,7 +44,7 @@ def combined_places(combine: np.ufunc | None, given: Inputs, op: View | None = N
     Args:
         given: the tensor, the indices and the updates.
     """
-    tensor, indices, updates = given
+    tensor, indices, updates = (np.asarray(array) for array in given)
     check_updates(tensor.shape, indices.shape, updates.shape)
     if op is not None and node_of(op)["bad_indices_policy"] not in ("", "DEFAULT", "ERROR"):
         raise KernelError(f"indices out of bounds: {node_of(op)['bad_indices_policy']}")
