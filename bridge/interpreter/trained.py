@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.base.records import replace
-from tflite_ort.schema import CallOnceOptions, Model, ModelError, Op
+from tflite_ort.schema import CallOnceOptions, Model, ModelError, Op, VarHandleOptions
 from tflite_ort.schema.file.model import Buffer, SubGraph
 
 if TYPE_CHECKING:
@@ -74,11 +74,13 @@ def _assigned(model: Model, graph: SubGraph) -> Iterator[tuple[int, Name]]:
     names: dict[int, Name] = {}
     for position, operator in enumerate(graph.operators):
         code, options = model.operator_codes[operator.opcode_index].builtin_code, operator.options
-        if code is Op.VAR_HANDLE:
-            told: Any = options
-            names[operator.outputs[0]] = (told.container or "", told.shared_name or "")
-        elif code is Op.ASSIGN_VARIABLE and operator.inputs[0] in names:
-            yield position, names[operator.inputs[0]]
+        if isinstance(options, VarHandleOptions):
+            name = options.container or "", options.shared_name or ""
+            names |= dict.fromkeys(operator.outputs, name)
+        elif code is Op.ASSIGN_VARIABLE and len(operator.inputs) == 2:
+            handle, value = operator.inputs
+            if handle in names and value is not None:
+                yield position, names[handle]
 
 
 def _with(
@@ -88,7 +90,7 @@ def _with(
     nothing else has it."""
     operators, tensors = list(graph.operators), list(graph.tensors)
     operator = operators[position]
-    old = operator.inputs[1]
+    handle, old = operator.inputs
     assert old is not None
     content = Buffer(data=np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8))
     others = [index for each in operators for index in (*each.inputs, *each.outputs)]
@@ -111,5 +113,5 @@ def _with(
         tensors[old] = tensor
     else:
         tensors.append(tensor)
-        operators[position] = replace(operator, inputs=(operator.inputs[0], len(tensors) - 1))
+        operators[position] = replace(operator, inputs=(handle, len(tensors) - 1))
     return replace(graph, operators=tuple(operators), tensors=tuple(tensors))

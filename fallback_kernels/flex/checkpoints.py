@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ View = OperatorView[Any]
 _ADDED = re.compile(r"[\w/?-]*")
 _TURN = np.zeros((), np.int32)
 _MOST_FILES = 4096
-_MOST_BYTES = 1 << 32
+_MOST_BYTES = 1 << 30  # of an index
 
 
 def _not_alone(op: View) -> None:
@@ -50,6 +51,8 @@ def _path(op: View, inputs: Inputs, name: bytes) -> str:
         bytes(text) for array in inputs[count:] if array.dtype == object for text in array.flat
     ]
     path = os.fsdecode(name)
+    if "\0" in path:
+        raise KernelError(f"{path!r} is no path")
     for text in filter(None, map(os.fsdecode, given)):
         if path.startswith(text) and _ADDED.fullmatch(path[len(text) :]):
             return path
@@ -59,12 +62,28 @@ def _path(op: View, inputs: Inputs, name: bytes) -> str:
     )
 
 
-def _read(path: str) -> bytes:
+def _size(path: str) -> int:
     try:
-        size = os.path.getsize(path)
-        if size > _MOST_BYTES:
-            raise KernelError(f"{path} has {size} bytes")
-        return Path(path).read_bytes()
+        return os.path.getsize(path)
+    except OSError as error:
+        raise KernelError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _read(path: str) -> bytes:
+    size = _size(path)
+    if size > _MOST_BYTES:
+        raise KernelError(f"{path} has {size} bytes")
+    return _cut(path, 0, size)
+
+
+def _cut(path: str, offset: int, size: int) -> bytes:
+    """A part of a file."""
+    if offset < 0 or not 0 <= size <= _size(path) - offset:
+        raise KernelError(f"{path} has no {size} bytes from {offset} on")
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(offset)
+            return stream.read(size)
     except OSError as error:
         raise KernelError(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -121,7 +140,8 @@ def _files_of(pattern: str) -> dict[bytes, Callable[[], Array]]:
         paths = sorted(glob.glob(pattern.replace("[", "[[]").replace("*", "[*]")))[:_MOST_FILES]
     found: dict[bytes, Callable[[], Array]] = {}
     for path in paths:
-        found |= checkpoints.read_one_file(_read(path), path)
+        table = checkpoints.Table(partial(_cut, path), _size(path), path)
+        found |= checkpoints.read_one_file(table, path)
     return found
 
 
@@ -191,18 +211,6 @@ def restore_v2(op: View, inputs: Inputs, state: State) -> Outputs:
         return lambda: checkpoints.whole(name, entries, data, prefix)
 
     return _restored(op, {name: maker(name) for name in names if name in entries}, names, told)
-
-
-def _cut(path: str, offset: int, size: int) -> bytes:
-    """A part of a file."""
-    try:
-        with open(path, "rb") as stream:
-            if offset < 0 or not 0 <= size <= os.path.getsize(path) - offset:
-                raise KernelError(f"{path} has no {size} bytes from {offset} on")
-            stream.seek(offset)
-            return stream.read(size)
-    except OSError as error:
-        raise KernelError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 @flex_kernel("MergeV2Checkpoints", state=_not_alone)

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.idioms.crc32c import masked_crc32c
 from tflite_ort.fallback_kernels.idioms.sorted_tables import (
+    Table,
     as_varint,
-    read_table,
     read_varint,
     table_of,
 )
@@ -213,10 +213,9 @@ def _tensor(array: Array) -> bytes:
     return _field(field, b"".join(as_varint(n % 2**64) for n in whole.reshape(-1).tolist()))
 
 
-def read_one_file(content: bytes, name: str) -> dict[bytes, Callable[[], Array]]:
+def read_one_file(table: Table, name: str) -> dict[bytes, Callable[[], Array]]:
     """What makes each tensor of a checkpoint of one file."""
-    table, malformed = read_table(content, name), _malformed(name)
-    whole = Message(table.get(b"", b""), malformed).message(1)
+    whole = Message(table.get(b"") or b"", _malformed(name)).message(1)
     found: dict[bytes, Callable[[], Array]] = {}
 
     def tensor(meta: Message) -> None:
@@ -234,7 +233,7 @@ def read_one_file(content: bytes, name: str) -> dict[bytes, Callable[[], Array]]
     return found
 
 
-def _stored(table: Mapping[bytes, bytes], key: bytes, where: Slice, type: int, name: str) -> Array:
+def _stored(table: Table, key: bytes, where: Slice, type: int, name: str) -> Array:
     """The values of a slice, in a line."""
     value = table.get(_key(key, where))
     if value is None:
@@ -339,7 +338,7 @@ def index_of(entries: Mapping[bytes, bytes], shards: int) -> bytes:
 
 def read_index(content: bytes, name: str) -> tuple[dict[bytes, Entry], int]:
     """What an index tells, and how many files of data there are."""
-    table, malformed = read_table(content, name), _malformed(name)
+    table, malformed = dict(Table.of(content, name).items()), _malformed(name)
     header = Message(table.pop(b"", b""), malformed)
     if header.integer(2):
         raise KernelError(f"{name} has numbers with the high bytes first, which are not read here")

@@ -7,8 +7,9 @@ one before. Each block has a checksum. Compressed blocks are refused.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
-from itertools import takewhile, zip_longest
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, takewhile, zip_longest
 
 from tflite_ort.fallback_kernels.idioms.crc32c import masked_crc32c
 from tflite_ort.schema import KernelError
@@ -23,29 +24,75 @@ _LONGER = 16
 _LEAST = 1 << 20
 
 
-def read_table(content: bytes, name: str) -> dict[bytes, bytes]:
-    """The keys and values of a file.
+class Table:
+    """The keys and values of a file, whose blocks are read when their keys are asked for.
 
     Args:
+        part: so many bytes of the file from an offset on; fewer at its end.
+        size: of the file.
         name: of the file, for errors.
 
     Raises:
-        KernelError: it is no such file, it is damaged, or compressed.
+        KernelError: it is no such file, it is damaged, or compressed; also of all methods.
     """
-    if len(content) < _FOOTER or content[-8:] != _MAGIC:
-        raise KernelError(f"{name} is no checkpoint of TensorFlow")
-    footer = content[-_FOOTER:-8]
-    _, at = _handle(footer, 0, name)
-    place, _ = _handle(footer, at, name)
-    found: dict[bytes, bytes] = {}
-    allowed = _LONGER * len(content) + _LEAST
-    for _, value in _entries(_block(content, place, name), name):
-        for key, held in _entries(_block(content, _handle(value, 0, name)[0], name), name):
-            allowed -= len(key) + len(held)
+
+    def __init__(self, part: Callable[[int, int], bytes], size: int, name: str) -> None:
+        self._part, self._size, self._name = part, size, name
+        footer = part(size - _FOOTER, _FOOTER) if size >= _FOOTER else b""
+        if footer[-8:] != _MAGIC:
+            raise KernelError(f"{name} is no checkpoint of TensorFlow")
+        _, at = _handle(footer[:-8], 0, name)
+        place, _ = _handle(footer[:-8], at, name)
+        index = self._within(self._entries(place), _LONGER * size + _LEAST)
+        self._places = {key: _handle(value, 0, name)[0] for key, value in index}
+        self._ends = sorted(self._places)
+        self._last: tuple[bytes, dict[bytes, bytes]] = (b"", {})
+
+    @classmethod
+    def of(cls, content: bytes, name: str) -> Table:
+        """The table that these bytes are."""
+        return cls(lambda offset, size: content[offset : offset + size], len(content), name)
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key; None where there is no such key."""
+        at = bisect_left(self._ends, key)
+        if at == len(self._ends):
+            return None
+        end = self._ends[at]
+        if self._last[0] != end or not self._last[1]:
+            place = self._places[end]
+            self._last = end, dict(self._within(self._entries(place), _LONGER * place[1] + _LEAST))
+        return self._last[1].get(key)
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """All keys with their values."""
+        blocks = (self._entries(self._places[end]) for end in self._ends)
+        return self._within(chain.from_iterable(blocks), _LONGER * self._size + _LEAST)
+
+    def _within(
+        self, pairs: Iterable[tuple[bytes, bytes]], allowed: int
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """`pairs` as long as they have no more bytes together than allowed."""
+        for key, value in pairs:
+            allowed -= len(key) + len(value)
             if allowed < 0:
-                raise KernelError(f"{name} unfolds into too much")
-            found[key] = held
-    return found
+                raise KernelError(f"{self._name} unfolds into too much")
+            yield key, value
+
+    def _entries(self, place: tuple[int, int]) -> Iterator[tuple[bytes, bytes]]:
+        return _entries(self._block(place), self._name)
+
+    def _block(self, place: tuple[int, int]) -> bytes:
+        offset, size = place
+        if size + _TRAILER > self._size - offset:
+            raise KernelError(f"{self._name} is damaged: a block leaves the file")
+        whole = self._part(offset, size + _TRAILER)
+        kind, checksum = whole[size], struct.unpack("<I", whole[-4:])[0]
+        if masked_crc32c(whole[:-4]) != checksum:
+            raise KernelError(f"{self._name} is damaged: a checksum does not fit")
+        if kind:
+            raise KernelError(f"{self._name} is compressed, which is not read here")
+        return whole[:size]
 
 
 def read_varint(content: bytes, at: int, name: str) -> tuple[int, int]:
@@ -64,19 +111,6 @@ def _handle(content: bytes, at: int, name: str) -> tuple[tuple[int, int], int]:
     offset, at = read_varint(content, at, name)
     size, at = read_varint(content, at, name)
     return (offset, size), at
-
-
-def _block(content: bytes, place: tuple[int, int], name: str) -> bytes:
-    offset, size = place
-    whole = content[offset : offset + size + _TRAILER]
-    if len(whole) != size + _TRAILER:
-        raise KernelError(f"{name} is damaged: a block leaves the file")
-    kind, checksum = whole[size], struct.unpack("<I", whole[-4:])[0]
-    if masked_crc32c(whole[:-4]) != checksum:
-        raise KernelError(f"{name} is damaged: a checksum does not fit")
-    if kind:
-        raise KernelError(f"{name} is compressed, which is not read here")
-    return whole[:size]
 
 
 def _entries(block: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:

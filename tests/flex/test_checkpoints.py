@@ -16,7 +16,7 @@ from tests.one_op import Node, T, graph_model
 from tflite_ort import BridgeError, Interpreter, KernelError
 from tflite_ort.fallback_kernels.idioms import checkpoints
 from tflite_ort.fallback_kernels.idioms.crc32c import crc32c
-from tflite_ort.fallback_kernels.idioms.sorted_tables import read_table, table_of
+from tflite_ort.fallback_kernels.idioms.sorted_tables import Table, table_of
 from tflite_ort.schema import TensorType
 from tflite_ort.schema.builder import tensor_type
 from tflite_ort.schema.file.flex_table import TENSOR_TYPES
@@ -57,7 +57,7 @@ def test_checksums() -> None:
 
 def test_one_file() -> None:
     stored = (FOLDER / "types.checkpoint").read_bytes()
-    read = checkpoints.read_one_file(stored, "types")
+    read = checkpoints.read_one_file(Table.of(stored, "types"), "types")
     assert read.keys() == expected().keys()
     for name, want in expected().items():
         same(read[name](), want)
@@ -82,7 +82,11 @@ def test_many_keys_and_long_ones() -> None:
     draw = np.random.default_rng(8)
     keys = {draw.bytes(int(n)): draw.bytes(int(n) * 9) for n in draw.integers(0, 300, 2000)}
     keys |= {b"\xff" * n: b"x" * 70_000 for n in range(9)}
-    assert read_table(table_of(keys), "keys") == keys
+    table = Table.of(table_of(keys), "keys")
+    assert dict(table.items()) == keys
+    assert all(table.get(key) == keys[key] for key in sorted(keys))
+    assert table.get(b"\xff" * 300) is None
+    assert table.get(b"nothing has this key") is None
 
 
 @pytest.mark.parametrize("start", [-(2**62), -8193, -8192, -65, -64, -1, 0, 63, 64, 8191, 8192])
@@ -237,7 +241,7 @@ def damaged(content: bytes, seed: int, count: int) -> Iterator[bytes]:
 
 def resealed(content: bytes, seed: int, count: int) -> Iterator[bytes]:
     """Tables of damaged values whose checksums fit."""
-    values, draw = read_table(content, "table"), np.random.default_rng(seed)
+    values, draw = dict(Table.of(content, "table").items()), np.random.default_rng(seed)
     keys = sorted(values)
     for _ in range(count):
         changed = dict(values)
@@ -255,7 +259,7 @@ def test_damaged_checkpoints_are_errors() -> None:
     data, refused = (FOLDER / "types.data-00000-of-00001").read_bytes(), 0
     for content in (*damaged(stored, 3, 300), *resealed(stored, 3, 300)):
         try:
-            for make in checkpoints.read_one_file(content, "one").values():
+            for make in checkpoints.read_one_file(Table.of(content, "one"), "one").values():
                 make()
         except KernelError:
             refused += 1
