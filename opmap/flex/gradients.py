@@ -307,9 +307,8 @@ def filled_rows(op: View, g: Graph) -> None:
     values = read_computed(g, given, FLOATS, Layout.LAST)
     rows = bounded(g, places, given.shape[0])
     write_computed(g, op.outputs[0], g.op("Gather", values, rows, axis=0), Layout.LAST)
-    f = _Formula(g, given)
-    zeros = f("Mul", g.op("Gather", values, rows, axis=0), 0)
-    others = g.op("ScatterElements", values, rows, g.op("Sub", zeros, zeros), axis=0)
+    zeros = g.op("Expand", g.constant(0, computed_type(given.type)), g.op("Shape", rows))
+    others = g.op("ScatterElements", values, rows, zeros, axis=0)
     write_computed(g, op.outputs[1], g.op("ReduceSum", others, keepdims=0), Layout.LAST)
 
 

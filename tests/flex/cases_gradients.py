@@ -182,5 +182,8 @@ CASES = [
     sliced([4, 5, 2], [[1, 0], [2, 1], [1, 1]], drawn(5, 2), ellipsis_mask=2, shrink_axis_mask=1),
     sliced([4, 5], [[0, 1], [0, 0], [1, 1]], drawn(4, 1, 5), **NEW_AXIS),
     Case("SparseFillEmptyRowsGrad", [np.int64([0, 2, 3]), drawn(5)]),
+    Case(
+        "SparseFillEmptyRowsGrad", [np.int64([1, 0]), np.float32([np.inf, 1, 2])], note="infinite"
+    ),
     *(segments(name, dtype) for name in ("Mean", "SqrtN", "Sum") for dtype in (np.float32, WIDE)),
 ]
