@@ -15,6 +15,7 @@ import numpy as np
 
 from tflite_ort.base.files import made_folder, move, writing
 from tflite_ort.fallback_kernels.idioms import checkpoints
+from tflite_ort.fallback_kernels.idioms.sorted_tables import Table
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, ModelError, OperatorView
 from tflite_ort.schema.values.flex import node_of
@@ -140,7 +141,7 @@ def _files_of(pattern: str) -> dict[bytes, Callable[[], Array]]:
         paths = sorted(glob.glob(pattern.replace("[", "[[]").replace("*", "[*]")))[:_MOST_FILES]
     found: dict[bytes, Callable[[], Array]] = {}
     for path in paths:
-        table = checkpoints.Table(partial(_cut, path), _size(path), path)
+        table = Table(partial(_cut, path), _size(path), path)
         found |= checkpoints.read_one_file(table, path)
     return found
 

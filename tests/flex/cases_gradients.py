@@ -104,6 +104,7 @@ def segments(name: str, dtype: Any = np.float32) -> Case:
 
 NEW_AXIS = {"begin_mask": 1, "end_mask": 1, "new_axis_mask": 2}
 NARROW = {"min": -1.0, "max": 5.5, "num_bits": 4, "narrow_range": True}
+INFINITE = np.float32([np.inf, 1, 2])
 RANGE = np.float32([-8, -6.1, -6, -1, 0, 2.5, 5.9, 6, 6.1, 8]).reshape(5, 2)
 
 
@@ -182,8 +183,6 @@ CASES = [
     sliced([4, 5, 2], [[1, 0], [2, 1], [1, 1]], drawn(5, 2), ellipsis_mask=2, shrink_axis_mask=1),
     sliced([4, 5], [[0, 1], [0, 0], [1, 1]], drawn(4, 1, 5), **NEW_AXIS),
     Case("SparseFillEmptyRowsGrad", [np.int64([0, 2, 3]), drawn(5)]),
-    Case(
-        "SparseFillEmptyRowsGrad", [np.int64([1, 0]), np.float32([np.inf, 1, 2])], note="infinite"
-    ),
+    Case("SparseFillEmptyRowsGrad", [np.int64([1, 0]), INFINITE], note="infinite"),
     *(segments(name, dtype) for name in ("Mean", "SqrtN", "Sum") for dtype in (np.float32, WIDE)),
 ]
