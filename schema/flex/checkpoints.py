@@ -21,14 +21,22 @@ from tflite_ort.schema.flex.rewriting import Site, rewriting
 def files(site: Site) -> bool:
     """The operator itself, with the texts that the model is given, and the number of the one
     before; it gives one more."""
-    graph, turns = site.drafts.model.subgraphs[site.subgraph], site.drafts.turns
-    given = [index for index in graph.inputs if site.type(index) is TensorType.STRING]
-    if _is_called(site.drafts.model, site.subgraph):
-        given = []
+    turns, given = site.drafts.turns, _given(site)
     before, turn = turns.get(site.subgraph), site.add_tensor(TensorType.INT32)
     turns[site.subgraph] = turn
     site.stay([*site.inputs, *given, *([] if before is None else [before])], [*site.outputs, turn])
     return True
+
+
+def _given(site: Site) -> list[int]:
+    """The texts that a user gives to the subgraph: none that the file has, or an operator makes."""
+    model = site.drafts.model
+    if _is_called(model, site.subgraph):
+        return []
+    graph = model.subgraphs[site.subgraph]
+    made = {index for operator in graph.operators for index in operator.outputs}
+    texts = [index for index in graph.inputs if site.type(index) is TensorType.STRING]
+    return [index for index in texts if index not in made and site.constant(index) is None]
 
 
 def _is_called(model: Model, subgraph: int) -> bool:

@@ -13,11 +13,12 @@ import pytest
 from tests.flex.nodes import declared_options
 from tests.flex.training_data import SLICES, TENSORS
 from tests.one_op import Node, T, graph_model
+from tests.subgraph_models import Sub, model_of
 from tflite_ort import BridgeError, Interpreter, KernelError
 from tflite_ort.fallback_kernels.idioms import checkpoints
 from tflite_ort.fallback_kernels.idioms.crc32c import crc32c
 from tflite_ort.fallback_kernels.idioms.sorted_tables import Table, table_of
-from tflite_ort.schema import TensorType
+from tflite_ort.schema import IfOptions, Op, TensorType
 from tflite_ort.schema.builder import tensor_type
 from tflite_ort.schema.file.flex_table import TENSOR_TYPES
 
@@ -226,6 +227,65 @@ def test_a_model_names_no_files_of_its_own(tmp_path: Path) -> None:
         ]
         with pytest.raises(KernelError, match="no path that the model is given"):
             run(graph_model(tensors, nodes, ["whole"]), tmp_path / "given")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_input_with_a_value_of_its_own_names_no_files(tmp_path: Path) -> None:
+    """Such inputs stand in the file, or an operator makes them."""
+    path = np.array(str(tmp_path / "own").encode(), object)
+    save = declared_options("Save", {"T": ["float"]})
+    same_text = declared_options("Identity", {"T": "string"})
+    copied = Node("FlexIdentity", ["own"], ["given"], same_text)
+    for given, nodes in ((T.constant(path), []), (T((), TensorType.STRING), [copied])):
+        tensors = {
+            "path": T((), TensorType.STRING),
+            "own": T.constant(path),
+            "given": given,
+            "names": T.constant(texts("a")),
+            "value": T.constant(np.float32([1])),
+        }
+        nodes = [*nodes, Node("FlexSave", ["own", "names", "value"], [], save)]
+        content = model_of(Sub(tensors, nodes, ["path", "given"], ["path"]))
+        with pytest.raises(BridgeError):
+            interpreter = Interpreter(model_content=content)
+            interpreter.allocate_tensors()
+            interpreter.invoke()
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_called_names_no_files(tmp_path: Path) -> None:
+    """A subgraph that another one calls gets its texts from the model."""
+    text = T((), TensorType.STRING)
+    own = np.array(str(tmp_path / "own").encode(), object)
+    branch_tensors = {
+        "path": text,
+        "names": T.constant(texts("a")),
+        "value": T.constant(np.float32([1])),
+        "copy": text,
+    }
+    save = declared_options("Save", {"T": ["float"]})
+    same_text = declared_options("Identity", {"T": "string"})
+    branch = Sub(
+        branch_tensors,
+        [
+            Node("FlexSave", ["path", "names", "value"], [], save),
+            Node("FlexIdentity", ["path"], ["copy"], same_text),
+        ],
+        ["path"],
+        ["copy"],
+    )
+    main = Sub(
+        {"test": T((), TensorType.BOOL), "own": T.constant(own), "out": text},
+        [Node(Op.IF, ["test", "own"], ["out"], IfOptions(1, 1))],
+        ["test"],
+        ["out"],
+    )
+    interpreter = Interpreter(model_content=model_of(main, branch))
+    interpreter.allocate_tensors()
+    (given,) = interpreter.get_input_details()
+    interpreter.set_tensor(given["index"], np.array(True))
+    with pytest.raises(BridgeError, match="no path that the model is given"):
+        interpreter.invoke()
     assert not list(tmp_path.iterdir())
 
 
