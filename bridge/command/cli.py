@@ -55,6 +55,11 @@ VERBS = {
         "triton:triton",
         "Write a model for Triton: the exported file, its configuration, and labels.",
     ),
+    "as": Verb(
+        "stand_in:app",
+        "Run a program that imports tflite_runtime, ai_edge_litert, tensorflow.lite or mediapipe, "
+        "with this library in its place.",
+    ),
     "inspect": Verb(
         "inspect:inspect",
         "Show signatures, inputs, outputs, costs and operators, where each would run and why not; "

@@ -71,7 +71,7 @@ _COMPILED_IN: Mapping[str, Sequence[str]] = {
     **{key: [kind.__name__ for kind in kinds] for key, kinds in VENDOR_CLASSES.items()},
 }
 # The release of TFLite whose interpreter has these names and methods.
-_VERSION = "2.21.0"
+TFLITE_VERSION = "2.21.0"
 # What is installed by name: modules, the package first, and what they hold.
 _LAYOUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "tflite_runtime": {"tflite_runtime": {}, "tflite_runtime.interpreter": _INTERPRETER},
@@ -106,6 +106,7 @@ _LAYOUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "tensorflow._api.v2.lite.experimental": _EXPERIMENTAL,
     },
 }
+NAMES = tuple(_LAYOUTS)
 # The module of an installed TensorFlow that defines the interpreter: all others take it from there.
 _DEFINED = {"tensorflow.lite": "tensorflow.lite.python.interpreter"}
 
@@ -206,13 +207,8 @@ def install_as(
         "num_threads": num_threads,
         "precision": precision,
     }
-    if name not in _LAYOUTS:
-        near = suggestions.suggestion(name, _LAYOUTS)
-        raise ValueError(
-            f"cannot be installed as {name!r}, only as one of {sorted(_LAYOUTS)}{near}"
-        )
-    _check(given)
     arguments = {key: value for key, value in given.items() if value is not None}
+    check_installable(name, arguments)
     layout, defined = _LAYOUTS[name], _DEFINED.get(name)
     if defined and hasattr(_original(defined), "Interpreter"):
         layout = {defined: layout[defined]}
@@ -228,15 +224,25 @@ def install_as(
     return Installed(name, modules, named(_INTERPRETER))
 
 
-def _check(given: Mapping[str, Any]) -> None:
-    """Refuse now what `Interpreter` would refuse later."""
-    check_threads(given["num_threads"])
-    if given["hybrid"] is not None:
-        check_hybrid(given["hybrid"])
-    precision = FULL_PRECISION if given["precision"] is None else given["precision"]
+def check_installable(name: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse now what `Interpreter` would refuse later.
+
+    Raises:
+        ValueError: another name, or an argument that `Interpreter` refuses.
+        DelegateError: the installed onnxruntime has no such provider.
+    """
+    if name not in _LAYOUTS:
+        near = suggestions.suggestion(name, _LAYOUTS)
+        raise ValueError(
+            f"cannot be installed as {name!r}, only as one of {sorted(_LAYOUTS)}{near}"
+        )
+    check_threads(arguments.get("num_threads"))
+    if "hybrid" in arguments:
+        check_hybrid(arguments["hybrid"])
+    precision = arguments.get("precision", FULL_PRECISION)
     check_precision(precision)
-    if given["providers"] is not None and given["providers"] != AUTO:
-        chosen_delegates(OpResolverType.AUTO, (), given["providers"], precision)
+    if arguments.get("providers", AUTO) != AUTO:
+        chosen_delegates(OpResolverType.AUTO, (), arguments["providers"], precision)
 
 
 class _StandIn(ModuleType):
@@ -257,7 +263,7 @@ class _StandIn(ModuleType):
         self.__spec__ = ModuleSpec(key, None, is_package=True)
         self.__path__ = list(getattr(original, "__path__", ()))
         if original is None:
-            vars(self).update(names, __version__=_VERSION)
+            vars(self).update(names, __version__=TFLITE_VERSION)
             return
         ours = {each: value for each, value in anywhere.items() if hasattr(original, each)}
         vars(self).update(
