@@ -43,7 +43,7 @@ Program = Annotated[
     list[str],
     typer.Argument(
         metavar="PROGRAM",
-        help="-m MODULE, -c CODE, a .py file, or a command, and its arguments.",
+        help="-m MODULE and other options of Python, a .py file, or a command; and its arguments.",
     ),
 ]
 CacheOption = Annotated[
@@ -98,10 +98,10 @@ def _command(program: list[str]) -> list[str]:
         OSError: there is no such program.
     """
     first = program[0]
-    if first in ("-m", "-c") or (Path(first).suffix == ".py" and Path(first).is_file()):
-        return [sys.executable, *program]
-    if first.startswith("-"):
+    if first.startswith("--"):
         raise typer.BadParameter(f"{first}: options come before NAME", param_hint="PROGRAM")
+    if first.startswith("-") or (Path(first).suffix == ".py" and Path(first).is_file()):
+        return [sys.executable, *program]
     found = shutil.which(first)
     if found is None:
         raise OSError(errno.ENOENT, "there is no such program, nor a .py file of this name", first)

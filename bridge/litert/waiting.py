@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -58,7 +59,7 @@ class _Waiting:
         return ModuleSpec(fullname, _Found(sys.modules.pop(fullname)), is_package=True)
 
 
-class _Found:
+class _Found(Loader):
     """Loads a module that is there already.
 
     The import makes an empty module and gives it the spec above. The module that is there keeps its

@@ -16,7 +16,16 @@ from __future__ import annotations
 
 import sys
 
-from tflite_ort.tasks import audio, components, containers, processors, vision
+from tflite_ort.tasks import (
+    audio,
+    components,
+    containers,
+    drawing_styles,
+    drawing_utils,
+    processors,
+    solutions,
+    vision,
+)
 from tflite_ort.tasks.audio_data import AudioData
 from tflite_ort.tasks.classifiers import (
     AudioClassifier,
@@ -38,8 +47,8 @@ from tflite_ort.tasks.image_segmenter import ImageSegmenter, ImageSegmenterOptio
 from tflite_ort.tasks.options import BaseOptions, ImageProcessingOptions, RectF, RunningMode
 from tflite_ort.tasks.pose_landmarker import PoseLandmarker, PoseLandmarkerOptions
 
-# So that ``mp.tasks.vision`` is there, where ``mp`` is this module.
-tasks = sys.modules[__name__]
+# So that ``mp.tasks.vision`` is there, where ``mp`` is this module, and ``tasks.python``.
+tasks = python = sys.modules[__name__]
 
 __all__ = [
     "AudioClassifier",
@@ -70,7 +79,11 @@ __all__ = [
     "audio",
     "components",
     "containers",
+    "drawing_styles",
+    "drawing_utils",
     "processors",
+    "python",
+    "solutions",
     "tasks",
     "vision",
 ]

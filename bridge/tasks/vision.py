@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tflite_ort.tasks import drawing_styles, drawing_utils
 from tflite_ort.tasks.classifiers import ImageClassifier, ImageClassifierOptions
 from tflite_ort.tasks.connections import (
     FaceLandmarksConnections,
@@ -29,6 +30,7 @@ from tflite_ort.tasks.gesture_recognizer import GestureRecognizer, GestureRecogn
 from tflite_ort.tasks.hand_landmarker import HandLandmarker, HandLandmarkerOptions
 from tflite_ort.tasks.image_segmenter import ImageSegmenter, ImageSegmenterOptions
 from tflite_ort.tasks.options import ImageProcessingOptions, RunningMode
+from tflite_ort.tasks.points import PoseLandmark
 from tflite_ort.tasks.pose_landmarker import PoseLandmarker, PoseLandmarkerOptions
 
 __all__ = [
@@ -56,9 +58,12 @@ __all__ = [
     "ObjectDetector",
     "ObjectDetectorOptions",
     "ObjectDetectorResult",
+    "PoseLandmark",
     "PoseLandmarker",
     "PoseLandmarkerOptions",
     "PoseLandmarkerResult",
     "PoseLandmarksConnections",
     "RunningMode",
+    "drawing_styles",
+    "drawing_utils",
 ]
