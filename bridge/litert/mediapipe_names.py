@@ -29,6 +29,7 @@ _MODULES = """
 _IN_TASKS = """
     audio                                 audio
     audio.audio_classifier                classifiers containers
+    audio.audio_embedder                  embedders containers
     audio.core
     audio.core.audio_task_running_mode
     components                            components
@@ -45,6 +46,8 @@ _IN_TASKS = """
     components.containers.rect            containers
     components.processors                 processors
     components.processors.classifier_options         processors
+    components.utils
+    components.utils.cosine_similarity    embedders
     core
     core.base_options                     options
     vision                                vision
@@ -53,12 +56,13 @@ _IN_TASKS = """
     vision.core.image_processing_options  options
     vision.core.vision_task_running_mode
     vision.drawing_styles                 drawing_styles
-    vision.drawing_utils                  drawing_utils
+    vision.drawing_utils                  painting
     vision.face_detector                  detectors containers
     vision.face_landmarker                face_landmarker connections containers
     vision.gesture_recognizer             gesture_recognizer containers
     vision.hand_landmarker                hand_landmarker connections containers points
     vision.image_classifier               classifiers containers
+    vision.image_embedder                 embedders containers
     vision.image_segmenter                image_segmenter containers
     vision.object_detector                detectors containers
     vision.pose_landmarker                pose_landmarker connections containers points
@@ -69,7 +73,7 @@ _IN_SOLUTIONS = (
 )
 _ELSEWHERE = {
     "drawing_styles": "drawing_styles",
-    "drawing_utils": "drawing_utils",
+    "drawing_utils": "painting",
     "hands_connections": "solutions.hands",
     "pose_connections": "solutions.pose",
 }

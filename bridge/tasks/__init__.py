@@ -21,11 +21,11 @@ from tflite_ort.tasks import (
     components,
     containers,
     drawing_styles,
-    drawing_utils,
     processors,
     solutions,
     vision,
 )
+from tflite_ort.tasks import painting as drawing_utils
 from tflite_ort.tasks.audio_data import AudioData
 from tflite_ort.tasks.classifiers import (
     AudioClassifier,

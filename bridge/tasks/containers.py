@@ -194,6 +194,30 @@ class LandmarksDetectionResult:
 ImageClassifierResult = AudioClassifierResult = ClassificationResult
 
 
+@dataclass
+class Embedding:
+    """A vector of one head of a model.
+
+    Args:
+        embedding: float64, or, if it is quantized, the bytes of int8 as uint8.
+    """
+
+    embedding: Array
+    head_index: int | None = None
+    head_name: str | None = None
+
+
+@dataclass
+class EmbeddingResult:
+    """The vectors of a picture or a text, or of a piece of sound that begins at `timestamp_ms`."""
+
+    embeddings: list[Embedding]
+    timestamp_ms: int | None = None
+
+
+ImageEmbedderResult = AudioEmbedderResult = EmbeddingResult
+
+
 def landmark_list(points: Array, *sure: Array) -> list[NormalizedLandmark]:
     """Points [N, 3] as landmarks, with visibility and presence, [N] each, where they are given."""
     return list(map(NormalizedLandmark, *_columns(points, *sure)))

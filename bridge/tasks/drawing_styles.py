@@ -9,7 +9,7 @@ from tflite_ort.tasks.connections import (
     FaceLandmarksConnections,
     HandLandmarksConnections,
 )
-from tflite_ort.tasks.drawing_utils import DrawingSpec
+from tflite_ort.tasks.painting import DrawingSpec
 from tflite_ort.tasks.points import HandLandmark, PoseLandmark
 
 Color = tuple[int, int, int]

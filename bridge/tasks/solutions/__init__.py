@@ -6,7 +6,8 @@ They run the networks of MediaPipe's own package, whose folder ``modules`` must 
 
 from __future__ import annotations
 
-from tflite_ort.tasks import drawing_styles, drawing_utils
+from tflite_ort.tasks import drawing_styles
+from tflite_ort.tasks import painting as drawing_utils
 from tflite_ort.tasks.solutions import (
     face_detection,
     face_mesh,
