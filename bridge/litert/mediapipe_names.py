@@ -50,6 +50,9 @@ _IN_TASKS = """
     components.utils.cosine_similarity    embedders
     core
     core.base_options                     options
+    text                                  text
+    text.text_classifier                  text_tasks containers
+    text.text_embedder                    text_tasks containers
     vision                                vision
     vision.core
     vision.core.image                     image

@@ -23,6 +23,7 @@ from tflite_ort.tasks import (
     drawing_styles,
     processors,
     solutions,
+    text,
     vision,
 )
 from tflite_ort.tasks import painting as drawing_utils
@@ -39,6 +40,12 @@ from tflite_ort.tasks.detectors import (
     ObjectDetector,
     ObjectDetectorOptions,
 )
+from tflite_ort.tasks.embedders import (
+    AudioEmbedder,
+    AudioEmbedderOptions,
+    ImageEmbedder,
+    ImageEmbedderOptions,
+)
 from tflite_ort.tasks.face_landmarker import FaceLandmarker, FaceLandmarkerOptions
 from tflite_ort.tasks.gesture_recognizer import GestureRecognizer, GestureRecognizerOptions
 from tflite_ort.tasks.hand_landmarker import HandLandmarker, HandLandmarkerOptions
@@ -46,6 +53,12 @@ from tflite_ort.tasks.image import Image, ImageFormat
 from tflite_ort.tasks.image_segmenter import ImageSegmenter, ImageSegmenterOptions
 from tflite_ort.tasks.options import BaseOptions, ImageProcessingOptions, RectF, RunningMode
 from tflite_ort.tasks.pose_landmarker import PoseLandmarker, PoseLandmarkerOptions
+from tflite_ort.tasks.text_tasks import (
+    TextClassifier,
+    TextClassifierOptions,
+    TextEmbedder,
+    TextEmbedderOptions,
+)
 
 # So that ``mp.tasks.vision`` is there, where ``mp`` is this module, and ``tasks.python``.
 tasks = python = sys.modules[__name__]
@@ -54,6 +67,8 @@ __all__ = [
     "AudioClassifier",
     "AudioClassifierOptions",
     "AudioData",
+    "AudioEmbedder",
+    "AudioEmbedderOptions",
     "BaseOptions",
     "FaceDetector",
     "FaceDetectorOptions",
@@ -66,6 +81,8 @@ __all__ = [
     "Image",
     "ImageClassifier",
     "ImageClassifierOptions",
+    "ImageEmbedder",
+    "ImageEmbedderOptions",
     "ImageFormat",
     "ImageProcessingOptions",
     "ImageSegmenter",
@@ -76,6 +93,10 @@ __all__ = [
     "PoseLandmarkerOptions",
     "RectF",
     "RunningMode",
+    "TextClassifier",
+    "TextClassifierOptions",
+    "TextEmbedder",
+    "TextEmbedderOptions",
     "audio",
     "components",
     "containers",
@@ -85,5 +106,6 @@ __all__ = [
     "python",
     "solutions",
     "tasks",
+    "text",
     "vision",
 ]

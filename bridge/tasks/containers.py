@@ -191,7 +191,7 @@ class LandmarksDetectionResult:
     rect: NormalizedRect
 
 
-ImageClassifierResult = AudioClassifierResult = ClassificationResult
+ImageClassifierResult = AudioClassifierResult = TextClassifierResult = ClassificationResult
 
 
 @dataclass
@@ -215,7 +215,7 @@ class EmbeddingResult:
     timestamp_ms: int | None = None
 
 
-ImageEmbedderResult = AudioEmbedderResult = EmbeddingResult
+ImageEmbedderResult = AudioEmbedderResult = TextEmbedderResult = EmbeddingResult
 
 
 def landmark_list(points: Array, *sure: Array) -> list[NormalizedLandmark]:
