@@ -38,18 +38,19 @@ def local_file(path: str) -> str | None:
             f"{path!r} is a model of Hugging Face: pip install huggingface_hub, or give a file"
         )
     repository = f"{match['owner'] or match['known']}/{match['name']}"
+    failures: tuple[type[Exception], ...] = (OSError, ValueError, *_failures())
     try:
         return _fetched(hub, repository, match["revision"], match["file"])
-    except (OSError, ValueError, *_failures()) as error:
+    except failures as error:
         said = " ".join(str(error).split()) or type(error).__name__
         raise UnreadableModel(f"{path!r} cannot be had of Hugging Face: {said}") from error
 
 
 def _failures() -> tuple[type[Exception], ...]:
     """What `huggingface_hub` raises besides: of itself, and of the library that it asks with."""
-    asks = optional_module("httpx")
-    own = imported("huggingface_hub.errors").HfHubHTTPError
-    return (own, *([asks.HTTPError] if asks is not None else []))
+    asks: Any = optional_module("httpx")
+    own: type[Exception] = imported("huggingface_hub.errors").HfHubHTTPError
+    return (own,) if asks is None else (own, asks.HTTPError)
 
 
 def _fetched(hub: Any, repository: str, revision: str | None, file: str | None) -> str:
