@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import zlib
 from pathlib import Path
@@ -11,6 +12,7 @@ import ai_edge_litert.interpreter as litert
 import numpy as np
 import numpy.typing as npt
 import pytest
+import sentencepiece
 import tokenizers
 from tokenizers import models, pre_tokenizers, processors
 from typer.testing import CliRunner
@@ -108,6 +110,26 @@ def test_dimensions_and_length(vocabulary: Path) -> None:
     for dimensions in (0, 5):
         with pytest.raises(ValueError, match="dimensions must be 1 to 4"):
             model(["a"], dimensions=dimensions)
+
+
+def test_a_model_of_sentencepiece(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a cat sat", "a dog sat down"] * 20),
+        model_writer=stream,
+        vocab_size=20,
+        model_type="char",
+        minloglevel=2,
+    )
+    (tmp_path / "s.model").write_bytes(stream.getvalue())
+    processor = sentencepiece.SentencePieceProcessor(model_proto=stream.getvalue())
+    ids = processor.encode("a cat")
+    assert len(ids) == 6
+    vector = EmbeddingModel(counting(length=9), tmp_path / "s.model")("a cat", normalize=False)
+    whole = [processor.bos_id(), *ids, processor.eos_id()]
+    assert vector.tolist() == [*whole[:3], sum(whole)]
+    cut = EmbeddingModel(counting(length=4), tmp_path / "s.model")("a cat", normalize=False)
+    assert cut.tolist() == [*whole[:3], sum(whole[:3]) + processor.eos_id()]
 
 
 def test_a_bundle_brings_its_tokenizer(vocabulary: Path) -> None:
