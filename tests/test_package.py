@@ -35,6 +35,7 @@ PUBLIC = [
     "Delegate",
     "DelegateError",
     "DelegateWarning",
+    "EmbeddingModel",
     "ExecutionProviderDelegate",
     "ExportError",
     "ExportWarning",
