@@ -20,6 +20,8 @@ from tflite_ort.command.demo import digits_model, held_out
 from tflite_ort.command.provider_choices import provider_choices
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.prediction import images
+from tflite_ort.prediction.preparation import Preparation
+from tflite_ort.prediction.tensors import InputColumn
 from tflite_ort.schema import (
     AddOptions,
     GatherOptions,
@@ -246,7 +248,9 @@ def test_pixels_become_values(
     normalization: images.Normalization | None,
     value: object,
 ) -> None:
-    array = images.read_image(gray, details(dtype, (1, 4, 6, 3), scale), normalization)
+    told = details(dtype, (1, 4, 6, 3), scale)
+    how = Preparation(normalization=normalization).picture_of(InputColumn("x", told))
+    array = images.read_image(gray, told, how)
     assert array.shape == (1, 4, 6, 3)
     assert array.dtype == dtype
     np.testing.assert_allclose(array, np.broadcast_to(value, (1, 4, 6, 3)), rtol=1e-6)

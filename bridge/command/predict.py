@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -41,11 +40,13 @@ from tflite_ort.command.arguments import (
     resolver_of,
 )
 from tflite_ort.command.terminal import count_text, new_console, say, say_json
+from tflite_ort.decode.pixel_range import METADATA
 from tflite_ort.model.opening import opened_model
 from tflite_ort.prediction.array_files import InputError
-from tflite_ort.prediction.images import pillow_module, takes_images
+from tflite_ort.prediction.images import pillow_module
 from tflite_ort.prediction.job import Job, locked, opened_job
 from tflite_ort.prediction.local import Tell, run_processes, run_threads
+from tflite_ort.prediction.pictures import picture_text
 from tflite_ort.prediction.pool import cores
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.ray_engine import Cluster, run_ray
@@ -291,10 +292,9 @@ def _notes(worker: Worker, how: Preparation) -> Iterator[tuple[str, str]]:
     if len(worker.inputs) != 1:
         return
     (column,) = worker.inputs
-    real = np.dtype(column.details["dtype"]).kind == "f"
-    if real and takes_images(column.details) and how.normalization_of(column) is None:
-        note = "pixels go from 0 to 1, since the model names no mean (--mean and --std do)"
-        yield from ((suffix, note) for suffix in IMAGES)
+    picture = how.picture_of(column)
+    if picture is not None and how.normalization is None and picture.source != METADATA:
+        yield from ((suffix, f"pictures: {picture_text(picture)}") for suffix in IMAGES)
     if how.hears(column) and how.ear_of(column).rate is None:
         yield SOUND, "sound keeps the rate of its file, since the model names none (--rate does)"
 

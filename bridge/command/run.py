@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import typer
 
-from tflite_ort.base.suggestions import suggestion
+from tflite_ort.base.optional import late
 from tflite_ort.command.arguments import (
     AsJson,
     BudgetNumbers,
@@ -37,26 +37,53 @@ from tflite_ort.command.arguments import (
     resolver_of,
 )
 from tflite_ort.command.arrays import Tell, read_inputs, set_inputs
-from tflite_ort.command.outputs import STDOUT, Output, as_json, check_target, save, text_of
-from tflite_ort.command.terminal import new_console, new_table, say, say_json, shape_text
+from tflite_ort.command.found import (
+    DecodeAs,
+    Labels,
+    MinScore,
+    Raw,
+    Reading,
+    Top,
+    answered,
+    answered_by_task,
+    checked_decoder,
+    show_answer,
+)
+from tflite_ort.command.outputs import STDOUT, Output, check_target
+from tflite_ort.command.terminal import say
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.metadata import Metadata
+from tflite_ort.model.opening import holds_bundle
 from tflite_ort.model.signature_model import absent
+from tflite_ort.prediction.answers import AUTO, read_labels
 from tflite_ort.prediction.array_files import InputError
+from tflite_ort.prediction.pictures import Pictures, pictures_of
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.tensors import described_inputs, unique_names
 from tflite_ort.schema import MalformedModel, TensorError
 
+if TYPE_CHECKING:
+    from tflite_ort.tasks import bundle_answers
+else:
+    bundle_answers = late("tflite_ort.tasks.bundle_answers")
+
 Array = npt.NDArray[Any]
 
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[FILE]...",
+        help="Pictures, .wav, .npy or .npz files: one for each input, in their order.",
+    ),
+]
 Inputs = Annotated[
     list[str] | None,
     typer.Option(
         "--input",
         metavar="[NAME=]FILE",
-        help="A picture, .wav, .npy or .npz file, repeatable; inputs without one are random.",
+        help="As FILE, for the input that is named; repeatable. Inputs without one are random.",
     ),
 ]
 Targets = Annotated[
@@ -65,7 +92,8 @@ Targets = Annotated[
         "--output",
         metavar="[NAME=]FILE",
         help="Save the outputs, or the one named: .npy, .npz, .json, .png of a map, a folder that "
-        "is there, or - for standard output; repeatable.",
+        "is there, or - for standard output; .png or .jpg without a name is the picture with what "
+        "was found drawn on it. Repeatable.",
     ),
 ]
 
@@ -73,8 +101,14 @@ Targets = Annotated[
 def run(
     context: typer.Context,
     model: ModelOrBundle,
+    files: Files = None,
     inputs: Inputs = None,
     output: Targets = None,
+    labels: Labels = None,
+    top: Top = 5,
+    min_score: MinScore = None,
+    decode: DecodeAs = AUTO,
+    raw: Raw = False,
     signature: SignatureKey = None,
     name: BundledModel = None,
     as_json_text: AsJson = False,
@@ -91,39 +125,45 @@ def run(
     external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
 ) -> None:
-    """Run a model once and print what comes out. Pictures and sounds are prepared as the model's
-    metadata say, and results have its labels."""
-    preparation = Preparation(normalization=normalization_of(mean, std), rate=rate)
+    """Run a model once on files and say what it finds: classes, boxes, points, masks. Pictures and
+    sounds are prepared as the model's metadata say, or as the model shows."""
+    given, limits = [*(files or ()), *(inputs or ())], budgets(budget)
     targets = [_target(text) for text in output or ()]
     _check_stdout([file for _, file in targets], as_json=as_json_text)
+    quiet = as_json_text or any(target == STDOUT for _, target in targets)
+    tell: Tell = lambda text: say(text, error=quiet)  # noqa: E731
+    how = Reading(read_labels(labels), checked_decoder(decode), top, min_score, raw=raw)
+    choices = choices_of(provider, provider_option)
+    if name is None and signature is None and holds_bundle(model):
+        answerer = bundle_answers.bundle_answerer(model, limits, choices, threads)
+        if answerer is not None:
+            found = answered_by_task(answerer, given)
+            show_answer(found, [], targets, as_json_text=as_json_text, quiet=quiet)
+            return
     interpreter = Interpreter(
         model,
         num_threads=threads,
-        providers=choices_of(provider, provider_option),
+        providers=choices,
         precision=precision.value,
         resolver=resolver_of(resolver),
         hybrid=hybrid.value,
         external_roots=external_root or (),
-        budgets=budgets(budget),
+        budgets=limits,
         model=name,
     )
+    preparation = Preparation(normalization=normalization_of(mean, std), rate=rate)
     called = _Called.of(interpreter, signature)
-    quiet = as_json_text or any(target == STDOUT for _, target in targets)
-    tell: Tell = lambda text: say(text, error=quiet)  # noqa: E731
-    columns = described_inputs(called.inputs, called.metadata.inputs)
+    columns = described_inputs(called.inputs, called.metadata.inputs, called.pictures())
     refuse_unused_preparation(context, preparation, columns)
-    given = read_inputs(inputs or (), columns, preparation, tell)
+    arrays = read_inputs(given, columns, preparation, tell)
     drawn = called.drawn(seed)
-    if names := [each.name for each in columns if each.details["index"] not in given]:
-        tell(f"{', '.join(names)}: random values, as no --input gives others")
-    results = called.run(drawn | given)
-    if as_json_text:
-        say_json(as_json(results))
-    elif not quiet:
-        _print_outputs(results)
-    for which, target in targets:
-        if written := save(target, _chosen(results, which)):
-            say(f"wrote {', '.join(written)}", error=quiet)
+    missing = [each.name for each in columns if each.details["index"] not in arrays]
+    if missing:
+        tell(f"{', '.join(missing)}: random values, as no FILE gives others")
+    reader = how.reader(interpreter._model, called.metadata, called.subgraph, drawn=bool(missing))
+    results = called.run(drawn | arrays)
+    found = answered(reader, results, given)
+    show_answer(found, results, targets, as_json_text=as_json_text, quiet=quiet)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +201,20 @@ class _Called:
         )
         return cls(interpreter, signature, inputs, outputs, Metadata())
 
+    @property
+    def subgraph(self) -> int:
+        """The number of what is run."""
+        keys = self.interpreter._signatures
+        return 0 if self.signature is None else int(keys[self.signature].subgraph)
+
+    def pictures(self) -> Pictures:
+        """What pictures become for the inputs."""
+        return pictures_of(lambda: self.interpreter._model, self.metadata, self.subgraph)
+
     def drawn(self, seed: int) -> dict[int, Array]:
         """Random values for all inputs, by tensor index."""
-        keys = self.interpreter._signatures
-        subgraph = 0 if self.signature is None else keys[self.signature].subgraph
         model = self.interpreter._model
-        limits = index_limits(model, subgraph)
+        limits = index_limits(model, self.subgraph)
         return random_inputs(self.inputs, seed, limits=limits, budgets=model.budgets)
 
     def run(self, arrays: Mapping[int, Array]) -> list[Output]:
@@ -213,29 +261,3 @@ def _target(text: str) -> tuple[str, str]:
     target = file if equals else text
     check_target(target)
     return name, target
-
-
-def _chosen(outputs: Sequence[Output], name: str) -> Sequence[Output]:
-    if not name:
-        return outputs
-    found = [each for each in outputs if each.name == name]
-    if not found:
-        names = [each.name for each in outputs]
-        raise InputError(
-            f"no output {name!r}; outputs: {', '.join(names)}{suggestion(name, names)}"
-        )
-    return found
-
-
-def _print_outputs(outputs: Sequence[Output]) -> None:
-    table = new_table("output", "dtype", "shape", "min", "max", "mean")
-    for each in outputs:
-        dtype = "string" if each.text else each.value.dtype.name
-        numbers = each.statistics()
-        shown = ("-",) * 3 if numbers is None else (f"{number:.6g}" for number in numbers)
-        table.add_row(each.name, dtype, shape_text(each.value.shape), *shown)
-    console = new_console()
-    console.print(table)
-    for each in outputs:
-        if text := text_of(each):
-            console.print(text)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
-from onnx import helper, numpy_helper
+
+from tflite_ort.base.optional import late
+
+if TYPE_CHECKING:
+    import onnx
+    from onnx import helper, numpy_helper
+else:  # what a model is can be told without it
+    helper, numpy_helper = late("onnx.helper"), late("onnx.numpy_helper")
 
 Array = npt.NDArray[Any]
 # A value: its name, or a constant.
 Value = str | float | int | Array | np.generic
 Size = int | str
-
-_TYPES = {name: helper.np_dtype_to_tensor_dtype(np.dtype(name)) for name in ("float32", "int64")}
 
 
 class Nodes:

@@ -17,6 +17,7 @@ from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.metadata import TensorDescription
 from tflite_ort.model.opening import opened_model
 from tflite_ort.prediction.array_files import Array, Details
+from tflite_ort.prediction.pictures import pictures_of
 from tflite_ort.prediction.pool import cores, spread
 from tflite_ort.prediction.runner import Runner, memory_of
 from tflite_ort.prediction.tensors import (
@@ -170,7 +171,9 @@ class RowModel:
 
 def input_columns(interpreter: Interpreter) -> list[InputColumn]:
     """The inputs of a model, with what its metadata say of them."""
-    return described_inputs(interpreter.get_input_details(), interpreter.metadata.inputs)
+    metadata = interpreter.metadata
+    pictures = pictures_of(lambda: interpreter._model, metadata)
+    return described_inputs(interpreter.get_input_details(), metadata.inputs, pictures)
 
 
 def _output_columns(interpreter: Interpreter, inputs: Sequence[InputColumn]) -> list[OutputColumn]:
