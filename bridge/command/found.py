@@ -14,7 +14,7 @@ import typer
 from tflite_ort.base.files import write_bytes
 from tflite_ort.base.optional import late
 from tflite_ort.base.suggestions import suggestion
-from tflite_ort.command.outputs import Output, as_json, save, text_of
+from tflite_ort.command.outputs import STDOUT, Output, as_json, check_target, save, text_of
 from tflite_ort.command.terminal import new_console, new_table, say, say_json, shape_text
 from tflite_ort.decode.kinds import KINDS
 from tflite_ort.metadata import Metadata
@@ -44,11 +44,26 @@ MinScore = Annotated[
     float | None,
     typer.Option("--min-score", help="The least score of boxes and bodies; without, 0.3."),
 ]
+
+
+def checked_decoder(name: str) -> str:
+    """
+    Raises:
+        BadParameter: there is no such way to read outputs.
+    """
+    names = (AUTO, NO_DECODER, *KINDS)
+    if name not in names:
+        text = f"{name!r} is none of {', '.join(names)}{suggestion(name, names)}"
+        raise typer.BadParameter(text, param_hint="--decode")
+    return name
+
+
 DecodeAs = Annotated[
     str,
     typer.Option(
         "--decode",
         metavar="NAME",
+        callback=checked_decoder,
         help=f"What the outputs are: {AUTO} finds it, {NO_DECODER}, or {', '.join(KINDS)}.",
     ),
 ]
@@ -84,18 +99,6 @@ class Reading:
         return Reader(model, metadata, self.labels, *rest)
 
 
-def checked_decoder(name: str) -> str:
-    """
-    Raises:
-        BadParameter: there is no such way to read outputs.
-    """
-    names = (AUTO, NO_DECODER, *KINDS)
-    if name not in names:
-        text = f"{name!r} is none of {', '.join(names)}{suggestion(name, names)}"
-        raise typer.BadParameter(text, param_hint="--decode")
-    return name
-
-
 @dataclass(frozen=True, slots=True)
 class Found:
     """What was found, and in which picture; None for what is not known.
@@ -107,6 +110,11 @@ class Found:
     answer: Answer | None
     pixels: Array | None
     lacks: str = ""
+
+    @property
+    def drawable(self) -> bool:
+        """Whether it can be drawn on the picture."""
+        return self.answer is not None and self.answer.drawable and self.pixels is not None
 
 
 def answered(reader: Reader | None, results: Sequence[Output], given: Sequence[str]) -> Found:
@@ -141,55 +149,88 @@ def _pixels(given: Sequence[str]) -> Array | None:
     return picture_pixels(Path(pictures[0])) if len(pictures) == 1 else None
 
 
-def show_answer(
-    found: Found,
-    results: Sequence[Output],
-    targets: Sequence[tuple[str, str]],
-    *,
-    as_json_text: bool,
-    quiet: bool,
-) -> None:
-    """Print what was found, or the outputs, and write the files.
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Where results go.
 
     Args:
         targets: the output that is named, or none, and the file.
-
-    Raises:
-        InputError: a file cannot hold what it should.
+        as_json: print JSON.
     """
-    answer = found.answer
-    if as_json_text:
-        record = as_json(results)
-        if answer is not None:
-            record[free_name("answer", {each.name for each in results})] = record_of(answer)
-        say_json(record)
-    elif not quiet:
-        print_found(answer, results, found.lacks)
-    for which, target in targets:
-        drawing = target.lower().endswith(_DRAWN) and not which and answer is not None
-        if drawing and answer is not None and answer.drawable and found.pixels is not None:
-            _write_drawn(answer, found.pixels, Path(target))
-            say(f"wrote {target}", error=quiet)
-        elif not results:
-            raise InputError(f"--output {target}: of a task a picture is written, .png or .jpg")
-        elif written := save(target, _chosen(results, which)):
-            say(f"wrote {', '.join(written)}", error=quiet)
+
+    targets: Sequence[tuple[str, str]]
+    as_json: bool
+
+    @classmethod
+    def of(cls, targets: Sequence[str], *, as_json: bool) -> Shown:
+        """What ``--output`` and ``--json`` say.
+
+        Raises:
+            InputError: a file cannot be written, or standard output is for two things.
+        """
+        found = cls([_target(text) for text in targets], as_json)
+        if [file for _, file in found.targets].count(STDOUT) + as_json > 1:
+            raise InputError("standard output takes one: --json, or one --output -")
+        return found
+
+    @property
+    def quiet(self) -> bool:
+        """Whether standard output is for a file, or JSON."""
+        return self.as_json or any(target == STDOUT for _, target in self.targets)
+
+    def tell(self, text: str) -> None:
+        """Print a line beside the results."""
+        say(text, error=self.quiet)
+
+    def show(self, found: Found, results: Sequence[Output]) -> None:
+        """Print what was found, or the outputs, and write the files.
+
+        Raises:
+            InputError: a file cannot hold what it should.
+        """
+        if self.as_json:
+            record = as_json(results)
+            if found.answer is not None:
+                key = free_name("answer", {each.name for each in results})
+                record[key] = record_of(found.answer)
+            say_json(record)
+        elif not self.quiet:
+            _print_found(found, results)
+        for which, target in self.targets:
+            if not which and target.lower().endswith(_DRAWN) and found.drawable:
+                _write_drawn(found, Path(target))
+                self.tell(f"wrote {target}")
+            elif not results:
+                raise InputError(f"--output {target}: of a task a picture is written, .png or .jpg")
+            elif written := save(target, _chosen(results, which)):
+                self.tell(f"wrote {', '.join(written)}")
 
 
-def print_found(answer: Answer | None, results: Sequence[Output], lacks: str) -> None:
+def _target(text: str) -> tuple[str, str]:
+    """The output that ``[NAME=]FILE`` names, or none, and the file."""
+    name, equals, file = text.rpartition("=")
+    target = file if equals else text
+    check_target(target)
+    return name, target
+
+
+def _print_found(found: Found, results: Sequence[Output]) -> None:
     """Print what was found; the outputs themselves, and what is lacking, where there is nothing."""
+    answer = found.answer
     if answer is None:
         _print_outputs(results)
-        if lacks:
-            say(f"lacks {lacks}")
+        if found.lacks:
+            say(f"lacks {found.lacks}")
         return
     say(f"{answer.kind} (--raw shows the tensors, --decode NAME reads them in another way)")
     say(*lines_of(answer))
 
 
-def _write_drawn(answer: Answer, pixels: Array, target: Path) -> None:
+def _write_drawn(found: Found, target: Path) -> None:
+    assert found.answer is not None
+    assert found.pixels is not None
     stream = io.BytesIO()
-    picture: Any = answer_pictures.drawn(answer, np.ascontiguousarray(pixels))
+    picture: Any = answer_pictures.drawn(found.answer, np.ascontiguousarray(found.pixels))
     picture.save(stream, "PNG" if target.suffix.lower() == ".png" else "JPEG", quality=92)
     write_bytes(target, stream.getvalue())
 

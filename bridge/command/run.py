@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -36,20 +37,19 @@ from tflite_ort.command.arguments import (
     refuse_unused_preparation,
     resolver_of,
 )
-from tflite_ort.command.arrays import Tell, read_inputs, set_inputs
+from tflite_ort.command.arrays import read_inputs, set_inputs
 from tflite_ort.command.found import (
     DecodeAs,
     Labels,
     MinScore,
     Raw,
     Reading,
+    Shown,
     Top,
     answered,
     answered_by_task,
-    checked_decoder,
-    show_answer,
 )
-from tflite_ort.command.outputs import STDOUT, Output, check_target
+from tflite_ort.command.outputs import Output
 from tflite_ort.command.terminal import say
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
@@ -58,10 +58,9 @@ from tflite_ort.metadata import Metadata
 from tflite_ort.model.opening import holds_bundle
 from tflite_ort.model.signature_model import absent
 from tflite_ort.prediction.answers import AUTO, read_labels
-from tflite_ort.prediction.array_files import InputError
-from tflite_ort.prediction.pictures import Pictures, pictures_of
+from tflite_ort.prediction.pictures import pictures_of
 from tflite_ort.prediction.preparation import Preparation
-from tflite_ort.prediction.tensors import described_inputs, unique_names
+from tflite_ort.prediction.tensors import InputColumn, described_inputs, unique_names
 from tflite_ort.schema import MalformedModel, TensorError
 
 if TYPE_CHECKING:
@@ -128,17 +127,13 @@ def run(
     """Run a model once on files and say what it finds: classes, boxes, points, masks. Pictures and
     sounds are prepared as the model's metadata say, or as the model shows."""
     given, limits = [*(files or ()), *(inputs or ())], budgets(budget)
-    targets = [_target(text) for text in output or ()]
-    _check_stdout([file for _, file in targets], as_json=as_json_text)
-    quiet = as_json_text or any(target == STDOUT for _, target in targets)
-    tell: Tell = lambda text: say(text, error=quiet)  # noqa: E731
-    how = Reading(read_labels(labels), checked_decoder(decode), top, min_score, raw=raw)
+    shown = Shown.of(output or (), as_json=as_json_text)
+    how = Reading(read_labels(labels), decode, top, min_score, raw=raw)
     choices = choices_of(provider, provider_option)
     if name is None and signature is None and holds_bundle(model):
         answerer = bundle_answers.bundle_answerer(model, limits, choices, threads)
         if answerer is not None:
-            found = answered_by_task(answerer, given)
-            show_answer(found, [], targets, as_json_text=as_json_text, quiet=quiet)
+            shown.show(answered_by_task(answerer, given), [])
             return
     interpreter = Interpreter(
         model,
@@ -153,20 +148,17 @@ def run(
     )
     preparation = Preparation(normalization=normalization_of(mean, std), rate=rate)
     called = _Called.of(interpreter, signature)
-    columns = described_inputs(called.inputs, called.metadata.inputs, called.pictures())
-    refuse_unused_preparation(context, preparation, columns)
-    arrays = read_inputs(given, columns, preparation, tell)
+    refuse_unused_preparation(context, preparation, called.columns)
+    arrays = read_inputs(given, called.columns, preparation, shown.tell)
+    if missing := called.missing(arrays):
+        shown.tell(f"{', '.join(missing)}: random values, as no FILE gives others")
     drawn = called.drawn(seed)
-    missing = [each.name for each in columns if each.details["index"] not in arrays]
-    if missing:
-        tell(f"{', '.join(missing)}: random values, as no FILE gives others")
     reader = how.reader(interpreter._model, called.metadata, called.subgraph, drawn=bool(missing))
     results = called.run(drawn | arrays)
-    found = answered(reader, results, given)
-    show_answer(found, results, targets, as_json_text=as_json_text, quiet=quiet)
+    shown.show(answered(reader, results, given), results)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Called:
     """What is run: the primary subgraph, or a signature.
 
@@ -207,9 +199,15 @@ class _Called:
         keys = self.interpreter._signatures
         return 0 if self.signature is None else int(keys[self.signature].subgraph)
 
-    def pictures(self) -> Pictures:
-        """What pictures become for the inputs."""
-        return pictures_of(lambda: self.interpreter._model, self.metadata, self.subgraph)
+    @cached_property
+    def columns(self) -> Sequence[InputColumn]:
+        """The inputs, with what is known of them."""
+        pictures = pictures_of(lambda: self.interpreter._model, self.metadata, self.subgraph)
+        return described_inputs(self.inputs, self.metadata.inputs, pictures)
+
+    def missing(self, arrays: Mapping[int, Array]) -> list[str]:
+        """The names of the inputs that `arrays`, by tensor index, have not."""
+        return [each.name for each in self.columns if each.details["index"] not in arrays]
 
     def drawn(self, seed: int) -> dict[int, Array]:
         """Random values for all inputs, by tensor index."""
@@ -243,21 +241,3 @@ def _metadata(interpreter: Interpreter) -> Metadata:
     except MalformedModel as error:
         say(f"warning: {error}", error=True)
         return Metadata()
-
-
-def _check_stdout(files: Sequence[str], *, as_json: bool) -> None:
-    """Refuse what would stand on standard output beside something else.
-
-    Raises:
-        InputError: it would.
-    """
-    if files.count(STDOUT) + as_json > 1:
-        raise InputError("standard output takes one: --json, or one --output -")
-
-
-def _target(text: str) -> tuple[str, str]:
-    """The output that ``[NAME=]FILE`` names, or none, and the file."""
-    name, equals, file = text.rpartition("=")
-    target = file if equals else text
-    check_target(target)
-    return name, target

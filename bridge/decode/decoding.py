@@ -75,11 +75,8 @@ def decoder(model: Model, kind: Kind) -> onnx.ModelProto:
         `decoded`.
     """
     nodes, written, raw = Nodes("decode"), Nodes("outputs"), []
-    graph = model.subgraphs[0]
-    for number, index in enumerate(graph.outputs):
-        name = f"output{number}"
-        sizes = [f"{name}_{axis}" for axis in range(len(graph.tensors[index].shape))]
-        raw.append(nodes.input(name, np.float32, sizes))
+    for number in range(len(model.subgraphs[0].outputs)):  # which may declare no shape
+        raw.append(nodes.input(f"output{number}", np.float32, None))
     to = no_projection(nodes) if kind.preparation is None else add_region(nodes, kind.preparation)
     results = _named(written, kind.build(nodes, raw, to))
     made = helper.make_graph(

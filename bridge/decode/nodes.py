@@ -92,12 +92,16 @@ class Nodes:
         return self.reshape(self.join(*flat), len(rows), len(rows[0]))
 
     def input(
-        self, name: str, dtype: npt.DTypeLike, shape: Sequence[Size], default: Any = None
+        self, name: str, dtype: npt.DTypeLike, shape: Sequence[Size] | None, default: Any = None
     ) -> str:
-        """A new input; one with a default need not be given."""
+        """A new input; one with a default need not be given.
+
+        Args:
+            shape: None for any.
+        """
         self.inputs.append(described(name, dtype, shape))
         if default is not None:
-            array = np.asarray(default, dtype).reshape([int(size) for size in shape])
+            array = np.asarray(default, dtype).reshape([int(size) for size in shape or ()])
             self.constants[name] = numpy_helper.from_array(array, name)
         return name
 
@@ -125,8 +129,10 @@ def _dtype(value: Value) -> npt.DTypeLike:
     return np.int64 if isinstance(value, int) else np.float32
 
 
-def described(name: str, dtype: npt.DTypeLike, shape: Sequence[Size]) -> onnx.ValueInfoProto:
-    """An input or output as a graph declares it."""
+def described(name: str, dtype: npt.DTypeLike, shape: Sequence[Size] | None) -> onnx.ValueInfoProto:
+    """An input or output as a graph declares it; without a shape it may have any."""
     return helper.make_tensor_value_info(
-        name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), list(shape)
+        name,
+        helper.np_dtype_to_tensor_dtype(np.dtype(dtype)),
+        None if shape is None else list(shape),
     )

@@ -53,8 +53,9 @@ def known_kind(
 def class_names(metadata: Metadata) -> tuple[str, ...]:
     """The names that a model has of its classes; empty without."""
     for output in metadata.outputs:
-        files = output.table.associated_files
-        if output.labels and any(each.type is AXIS_LABELS for each in files):
+        types = {each.type for each in output.table.associated_files}
+        # Of an only output whose values have names, no place has one.
+        if output.labels and (len(metadata.outputs) > 1 or AXIS_LABELS in types):
             return output.labels
     for name in _EXPORTED:
         content = metadata.files.get(name, b"")

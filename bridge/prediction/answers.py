@@ -18,12 +18,10 @@ from tflite_ort.schema import Model
 if TYPE_CHECKING:
     from tflite_ort.decode import decoding
     from tflite_ort.decode.networks import Kind
-    from tflite_ort.prediction import answer_text
     from tflite_ort.providers import onnx_file
 else:
     decoding = late("tflite_ort.decode.decoding")
     onnx_file = late("tflite_ort.providers.onnx_file")
-    answer_text = late("tflite_ort.prediction.answer_text")
 
 Size = tuple[int, int]
 
@@ -105,8 +103,10 @@ class Answer:
     texts: tuple[str, ...] = ()
     lacks: str = ""
 
-    def __str__(self) -> str:
-        return "\n".join(answer_text.lines_of(self))
+    @property
+    def drawable(self) -> bool:
+        """Whether it has something to draw on a picture."""
+        return bool(self.boxes or self.points or self.classes or self.mask is not None)
 
 
 def read_labels(path: Path | None) -> tuple[str, ...]:
