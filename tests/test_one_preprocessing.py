@@ -47,7 +47,8 @@ def pixels(height: int, width: int, seed: int = 0) -> Array:
 def by_nodes(picture: Array, how: PictureInput) -> Array:
     def write(nodes: Any) -> dict[str, Any]:
         add_image_input(nodes, "tensor", how)
-        return {"made": ("tensor", how.dtype, [1, how.height, how.width, 3])}
+        sizes = [3, how.height, how.width] if how.channels_first else [how.height, how.width, 3]
+        return {"made": ("tensor", how.dtype, [1, *sizes])}
 
     return outputs_of(made(write), {"image": picture})["made"][0]
 
@@ -62,6 +63,7 @@ WAYS = {
     "border": PictureInput(48, 60, letterbox=True),
     "blue first": PictureInput(48, 60, *IMAGENET, bgr=True),
     "int32": PictureInput(48, 60, dtype="int32"),
+    "channels first": PictureInput(48, 60, *IMAGENET, channels_first=True),
     "uint8": PictureInput(48, 60, dtype="uint8"),
     "int8": PictureInput(48, 60, dtype="int8", letterbox=True, outside="gray"),
     "a table": PictureInput(48, 60, (127.0,), (64.0,), dtype="int8", scale=0.02, zero_point=3),

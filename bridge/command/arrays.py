@@ -141,7 +141,9 @@ def _read(path: Path, column: InputColumn, how: Preparation, tell: Tell | None) 
     else:
         picture = how.picture_of(column)
         array = read_image(path, column.details, picture)
-        said = f"{array.shape[-2]}x{array.shape[-3]}"
+        first = picture is not None and picture.channels_first
+        height, width = array.shape[-2:] if first else array.shape[-3:-1]
+        said = f"{width}x{height}"
         said += "" if picture is None else f", {picture_text(picture)}"
     if tell is not None:
         tell(f"{column.name}: {path.name} as {said}")

@@ -199,7 +199,7 @@ def _between_or_outside(nodes: Nodes, low: str, high: str, part: str, more: str)
 
 
 def _normalised(nodes: Nodes, values: str, how: PictureInput) -> str:
-    """[1, height, width, 3] as the network wants them."""
+    """[1, height, width, 3], or the channels first, as the network wants them."""
     if how.dtype == "float32":
         mean, std = (np.array(each, np.float32).reshape(-1, 1, 1) for each in (how.mean, how.std))
         values = nodes.mul(nodes.sub(values, mean) if mean.any() else values, 1 / std)
@@ -207,7 +207,8 @@ def _normalised(nodes: Nodes, values: str, how: PictureInput) -> str:
         values = _looked_up(nodes, values, how.codes())
     elif how.dtype == "int8":
         values = nodes.sub(values, 128.0)
-    return nodes.cast(nodes.op("Transpose", values, perm=[0, 2, 3, 1]), how.dtype)
+    last = values if how.channels_first else nodes.op("Transpose", values, perm=[0, 2, 3, 1])
+    return nodes.cast(last, how.dtype)
 
 
 def _looked_up(nodes: Nodes, values: str, table: Array) -> str:

@@ -240,7 +240,8 @@ def _segmentation(network: Network) -> Kind | None:
     shapes = network.outputs
     if network.picture is None or len(shapes) != 1 or len(shapes[0]) != 4:
         return None
-    _, height, width, channels = shapes[0]
+    first = network.input[3] != 3  # the picture has its channels first, and the mask too
+    channels, height, width = shapes[0][1:] if first else (shapes[0][3], *shapes[0][1:3])
     if min(height, width) < 2 or not 0 < channels <= 256:
         return None
     done = network.last() in ("LOGISTIC", "SOFTMAX")
@@ -249,7 +250,8 @@ def _segmentation(network: Network) -> Kind | None:
     activation = "" if done else "Sigmoid" if channels == 1 else "Softmax"
 
     def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
-        return scores.masks(nodes, raw[0], channels, activation, to)
+        planes = raw[0] if first else nodes.op("Transpose", raw[0], perm=[0, 3, 1, 2])
+        return scores.masks(nodes, planes, channels, activation, to)
 
     return Kind("segmentation", build, network.prepared())
 
@@ -293,6 +295,22 @@ def _sound_facts(network: Network) -> dict[str, Any]:
     return {}
 
 
+def _letters(network: Network) -> Kind | None:
+    """Scores of letters, one after the other, of speech (CTC)."""
+    shapes = network.outputs
+    if len(shapes) != 1 or len(shapes[0]) != 3 or not _is_sound(network):
+        return None
+    _, steps, letters = shapes[0]
+    if shapes[0][0] != 1 or steps < 2 or letters < 2:
+        return None
+
+    def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
+        best = nodes.op("ArgMax", raw[0], axis=2, keepdims=0)
+        return {"tokens": (nodes.reshape(best, -1), np.int64, ["steps"])}
+
+    return Kind("speech", build, None, _sound_facts(network))
+
+
 def _named_scores(network: Network) -> Kind | None:
     """Scores of classes, whatever operator makes them."""
     return _classifier(network, said=True)
@@ -311,6 +329,7 @@ KINDS: Mapping[str, Callable[[Network], Kind | None]] = {
     "landmarks": _landmarks,
     "blendshapes": _blendshapes,
     "segmentation": _segmentation,
+    "letters": _letters,
     "vector": _classifier,
     "classes": _named_scores,
 }

@@ -10,7 +10,7 @@ from typing import Any
 from tflite_ort.decode.detections import Outputs
 from tflite_ort.decode.image_input import Projection
 from tflite_ort.decode.nodes import Nodes
-from tflite_ort.decode.picture_input import PictureInput, prepared
+from tflite_ort.decode.picture_input import PictureInput, picture_layout, prepared
 from tflite_ort.decode.pixel_range import pixel_range
 from tflite_ort.schema import Model, Op, SubGraph
 from tflite_ort.schema.file.model_metadata import SubGraphMetadata, TensorMetadata
@@ -72,11 +72,11 @@ class Network:
 
     @property
     def picture(self) -> tuple[int, int] | None:
-        """Height and width of an input that is a picture."""
-        shape = self.input
-        if len(shape) == 4 and shape[0] == 1 and shape[3] == 3 and min(shape) > 0:
-            return shape[1], shape[2]
-        return None
+        """Height and width of an input that is a picture of three colours."""
+        layout = picture_layout(self.input) if len(self.input) == 4 else None
+        if layout is None or layout.channels != 3 or self.input[0] != 1 or min(self.input) <= 0:
+            return None
+        return layout.height, layout.width
 
     def read_by_heads(self, outputs: int) -> list[int]:
         """Of how many channels the 1 x 1 convolutions are made that give so many."""

@@ -6,8 +6,9 @@ nodes of decoded exports.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,7 @@ class PictureInput:
         scale, zero_point: integers store (pixel - mean) / std by these; a scale of 0: they take the
             pixels.
         bgr: blue is the first channel.
+        channels_first: the tensor has its channels before its rows.
         source: where mean and std are from, as one says it.
     """
 
@@ -58,6 +60,7 @@ class PictureInput:
     scale: float = 0.0
     zero_point: int = 0
     bgr: bool = False
+    channels_first: bool = False
     source: str = METADATA
 
     @property
@@ -77,6 +80,28 @@ class PictureInput:
         return found[:, 0] if found.shape[1] == 1 else found
 
 
+class Layout(NamedTuple):
+    """The sizes of a picture in a tensor; -1 for any."""
+
+    height: int
+    width: int
+    channels: int
+    channels_first: bool = False
+
+
+def picture_layout(shape: Sequence[int]) -> Layout | None:
+    """How a tensor of this shape holds a picture: [H, W, C], or [1, C, H, W]; None where it holds
+    none."""
+    if len(shape) not in (3, 4) or 0 in shape or (len(shape) == 4 and shape[0] not in (-1, 1)):
+        return None
+    height, width, channels = shape[-3:]
+    if channels in CHANNELS:
+        return Layout(height, width, channels)
+    if len(shape) == 4 and shape[1] in CHANNELS and shape[2] > 1:
+        return Layout(shape[2], shape[3], shape[1], channels_first=True)
+    return None
+
+
 def prepared(tensor: Tensor, found: PixelRange) -> PictureInput | None:
     """How a picture becomes `tensor`, whose pixels have a range; None where it takes no picture.
 
@@ -85,12 +110,17 @@ def prepared(tensor: Tensor, found: PixelRange) -> PictureInput | None:
     """
     signature = tensor.shape_signature
     shape = tuple(tensor.shape if signature is None or not len(signature) else signature)
-    dtype = NUMPY_DTYPE[tensor.type]
-    leads = len(shape) == 3 or (len(shape) == 4 and shape[0] in (-1, 1))
-    if not leads or shape[-1] not in CHANNELS or 0 in shape or dtype.kind not in "fiu":
+    dtype, layout = NUMPY_DTYPE[tensor.type], picture_layout(shape)
+    if layout is None or dtype.kind not in "fiu":
         return None
     how = PictureInput(
-        shape[-3], shape[-2], found.mean, found.std, dtype=dtype.name, source=found.source
+        layout.height,
+        layout.width,
+        found.mean,
+        found.std,
+        dtype=dtype.name,
+        source=found.source,
+        channels_first=layout.channels_first,
     )
     if dtype.kind == "f":
         return how

@@ -69,7 +69,7 @@ def pixel_range(
         default: mean and standard deviation of networks of its kind; None assumes 0 to 1.
         known_as: what networks of its kind are called; empty where the default is a guess.
     """
-    channels = model.subgraphs[subgraph].tensors[index].shape[-1:]
+    channels = model.subgraphs[subgraph].tensors[index].shape[-3:]  # wherever they are
     for unit in () if told is None else told.process_units:
         said = unit.options
         if isinstance(said, NormalizationOptions) and _usable(said, tuple(channels)):

@@ -27,14 +27,15 @@ def tensor_of(pixels: Array, how: PictureInput) -> Array:
         pixels: uint8 [height, width, channels].
 
     Returns:
-        [height, width, channels] in the type of the tensor.
+        [height, width, channels], or the channels first, in the type of the tensor.
     """
     size = pixels.shape[1], pixels.shape[0]
     tensor = size[0] if how.width < 0 else how.width, size[1] if how.height < 0 else how.height
     if tensor != size:
         at = places(np.array(WHOLE, np.float32), size, tensor, how.letterbox)
         pixels = _sampled(pixels, at, how.outside).reshape(tensor[1], tensor[0], -1)
-    return values_of(pixels[..., ::-1] if how.bgr else pixels, how)
+    values = values_of(pixels[..., ::-1] if how.bgr else pixels, how)
+    return np.ascontiguousarray(values.transpose(2, 0, 1)) if how.channels_first else values
 
 
 def values_of(pixels: Array, how: PictureInput) -> Array:

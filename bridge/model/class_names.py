@@ -56,7 +56,7 @@ def class_names(metadata: Metadata) -> tuple[str, ...]:
         types = {each.type for each in output.table.associated_files}
         # Of an only output whose values have names, no place has one.
         if output.labels and (len(metadata.outputs) > 1 or AXIS_LABELS in types):
-            return output.labels
+            return tuple(_unnumbered(list(output.labels)))
     for name in _EXPORTED:
         content = metadata.files.get(name, b"")
         if 0 < len(content) <= _MOST_BYTES:
@@ -109,6 +109,8 @@ def _of_any(found: Any) -> tuple[str, ...]:
         for key in _KEYS:
             if names := _of_any(found.get(key)):
                 return names
+        if found and all(isinstance(each, int) for each in found.values()):  # by name
+            found = {number: name for name, number in found.items()}
         numbers = {int(key): each for key, each in found.items() if str(key).isdecimal()}
         if not numbers or len(numbers) != len(found) or max(numbers) > _MOST_NAMES:
             return ()

@@ -28,7 +28,7 @@ def _found(answer: Answer) -> Iterator[str]:
         yield from (f"{line} of the picture" for line in _columns(rows, left=1))
     if answer.boxes:
         yield from _box_lines(answer.boxes, answer.size)
-    elif not (answer.classes or answer.shares or answer.points or answer.texts):
+    elif not (answer.classes or answer.shares or answer.points or answer.texts or answer.lacks):
         yield "nothing found"
     for thing in () if answer.boxes else answer.points:
         yield from _point_lines(thing, answer.size)

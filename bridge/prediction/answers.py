@@ -33,6 +33,9 @@ _MOST_BYTES = 1 << 24
 _VECTOR = "embedding"
 _NO_ANSWER = (_VECTOR, "gesture embedder")
 _REAL = "fiu"
+# Letters that stand for none, and for a space.
+_BLANKS = frozenset({"<pad>", "[PAD]", "<blank>", "<blk>", "<s>", "</s>", "<unk>", "[UNK]", ""})
+_SPACES = frozenset({"|", "▁", "<space>"})
 # Scores of bodies and faces from which they are there.
 _THERE = 0.5
 # The most pixels of a side of a mask.
@@ -238,6 +241,8 @@ class Reader:
             return self._boxes(found, size)
         if "landmarks" in found:
             return self._landmarks(found, size)
+        if "tokens" in found:
+            return self._text(found["tokens"])
         if "category_mask" in found:
             return self._mask(found, size)
         if "classes" in found:
@@ -292,6 +297,16 @@ class Reader:
             else ""
         )
         return Answer(self.known_as, size, points=(points,), texts=tuple(texts), lacks=lacks)
+
+    def _text(self, tokens: Array) -> Answer:
+        """What is said: each letter once for a run of it, and nothing for the blank."""
+        if len(self.labels) != self._count:
+            lacks = f"the {self._count} letters: --labels vocab.json, or FILE with one in a line"
+            return Answer(self.known_as, lacks=lacks)
+        changed = np.append(True, tokens[1:] != tokens[:-1]) if len(tokens) else tokens > 0
+        letters = [self.labels[int(each)] for each in tokens[changed]]
+        text = "".join(" " if each in _SPACES else each for each in letters if each not in _BLANKS)
+        return Answer(self.known_as, texts=(text.strip() or "(nothing is said)",))
 
     def _bodies(self, found: Mapping[str, Array], size: Size | None) -> Answer:
         assert self.kind is not None

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.base.optional import optional_module
-from tflite_ort.decode.picture_input import PictureInput
+from tflite_ort.decode.picture_input import PictureInput, picture_layout
 from tflite_ort.decode.sampling import tensor_of
 from tflite_ort.prediction.array_files import (
     DAMAGED,
@@ -152,21 +152,18 @@ def image_size(details: Details) -> tuple[int, int, int]:
     Raises:
         InputError: it takes no image.
     """
-    signature = signature_of(details)
-    if not takes_images(details):
+    layout = picture_layout(signature_of(details))
+    if layout is None:
         raise InputError(
-            f"input {details['name']!r} with shape {signature} takes no image: "
-            "that needs [1, H, W, C] with 1, 3 or 4 channels"
+            f"input {details['name']!r} with shape {signature_of(details)} takes no image: "
+            "that needs [1, H, W, C] or [1, C, H, W] with 1, 3 or 4 channels"
         )
-    height, width, channels = signature[-3:]
-    return height, width, channels
+    return layout.height, layout.width, layout.channels
 
 
 def takes_images(details: Details) -> bool:
-    """Whether an input has the shape of an image, [1, H, W, C] or [H, W, C]."""
-    signature = signature_of(details)
-    leads = len(signature) == 3 or (len(signature) == 4 and signature[0] in (-1, 1))
-    return leads and signature[-1] in _MODES
+    """Whether an input has the shape of an image, [1, H, W, C], [H, W, C] or [1, C, H, W]."""
+    return picture_layout(signature_of(details)) is not None
 
 
 def pillow_module(task: str) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tflite_ort.decode.picture_input import CHANNELS, PictureInput, prepared
+from tflite_ort.decode.picture_input import PictureInput, picture_layout, prepared
 from tflite_ort.decode.pixel_range import ASSUMED, pixel_range
 from tflite_ort.metadata import Metadata
 from tflite_ort.model.class_names import known_kind
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 # By the index of a tensor, what pictures become for it; None where it takes none.
 Pictures = Callable[[int], PictureInput | None]
 
-HOW_TO_CHANGE = (
-    "--mean 127.5 --std 127.5 makes it -1 to 1, and --mean 0 --std 1 leaves the pixels as they are"
-)
+HOW_TO_CHANGE = "--mean 127.5 --std 127.5: -1 to 1; --mean 0 --std 1: 0 to 255"
 
 
 def pictures_of(read: Callable[[], Model], metadata: Metadata, subgraph: int = 0) -> Pictures:
@@ -58,10 +56,8 @@ def plain_picture(details: Details, known: PictureInput | None = None) -> Pictur
     Args:
         known: what is known of it besides.
     """
-    signature = signature_of(details)
-    dtype = np.dtype(details["dtype"])
-    leads = len(signature) == 3 or (len(signature) == 4 and signature[0] in (-1, 1))
-    if not leads or signature[-1] not in CHANNELS or dtype.kind not in "fiu":
+    layout, dtype = picture_layout(signature_of(details)), np.dtype(details["dtype"])
+    if layout is None or dtype.kind not in "fiu":
         return None
     how = known
     if how is None:
@@ -69,7 +65,8 @@ def plain_picture(details: Details, known: PictureInput | None = None) -> Pictur
         how = PictureInput(-1, -1, dtype=dtype.name, source=source)
         if dtype.kind != "f" and source:
             how = replace(how, **_quantization(details))
-    return replace(how, height=signature[-3], width=signature[-2])
+    first = layout.channels_first
+    return replace(how, height=layout.height, width=layout.width, channels_first=first)
 
 
 def told_picture(
@@ -96,5 +93,5 @@ def picture_text(how: PictureInput) -> str:
         return f"pixels as they are{' less 128' if how.dtype == 'int8' else ''}{fitted}"
     mean, std = (" ".join(f"{n:g}" for n in numbers) for numbers in (how.mean, how.std))
     if how.source == ASSUMED:
-        return f"pixels from 0 to 1, {ASSUMED}: {HOW_TO_CHANGE}{fitted}"
+        return f"pixels from 0 to 1, {ASSUMED} ({HOW_TO_CHANGE}){fitted}"
     return f"(pixel - {mean}) / {std}, {how.source}{fitted}"
