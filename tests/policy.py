@@ -58,7 +58,7 @@ LAYERS = {
         {"export"},
         {"compiled_model", "litert", "*"},
         {"generation", "prediction", "tasks", "verification"},
-        {"__init__", "command", "frozen"},
+        {"__init__", "command", "frozen", "quick"},
         {"__main__"},
     ),
 }
