@@ -37,7 +37,7 @@ def test_a_result_in_one_call(tmp_path: Path) -> None:
         found = quick.run(detector(tmp_path), given, labels=["ant", "bee"])
         assert found.answer is not None
         assert [box.what.name for box in found.answer.boxes] == ["ant"]
-        assert repr(found).splitlines()[2].split() == "ant 90.0 % 80 40 40 20".split()
+        assert repr(found).splitlines()[2].split() == ["ant", "90.0", "%", "80", "40", "40", "20"]
         assert "<img" in found._repr_html_()
         found.draw(tmp_path / "out.png")
         assert (np.asarray(Image.open(tmp_path / "out.png")) != 7).any()

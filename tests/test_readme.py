@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tflite_ort.command.cli import VERBS
+from tflite_ort.command.verb_table import VERBS
 
 README = Path(__file__).parent.parent / "README.md"
 

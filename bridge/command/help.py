@@ -20,6 +20,7 @@ from tflite_ort.base.suggestions import suggestion
 from tflite_ort.command.activity import activity
 from tflite_ort.command.paths import guarding
 from tflite_ort.command.terminal import complain, say
+from tflite_ort.command.verb_table import GROUPS, VERBS, example_lines
 
 if TYPE_CHECKING:
     from tflite_ort import schema
@@ -87,7 +88,8 @@ class VerbCommand(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
         told = self.told(ctx)
-        _print(told, {"Arguments": told.arguments, "Options": (*told.own, *told.shared)})
+        sections = {"Arguments": told.arguments, "Options": (*told.own, *told.shared)}
+        _print(told, sections, str(ctx.info_name))
 
     def told(self, ctx: Any) -> Told:
         """What the help says."""
@@ -118,9 +120,13 @@ class VerbGroup(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
         options = [_option(each, {}) for each in self.get_params(ctx)]
-        verbs = [(name, _summary(self.get_command(ctx, name))) for name in self.list_commands(ctx)]
+        verbs = {name: _summary(self.get_command(ctx, name)) for name in self.list_commands(ctx)}
         told = Told(*_heading(ctx, self.help), [], options, [])
-        _print(told, {"Options": told.own, "Commands": verbs})
+        groups = {
+            title: [(name, verbs[name]) for name in names if name in verbs]
+            for title, names in (GROUPS.items() if "run" in verbs else [("Commands", verbs)])
+        }
+        _print(told, {"Options": told.own, **groups}, str(ctx.info_name))
 
 
 def _is_argument(parameter: Any) -> bool:
@@ -202,7 +208,22 @@ def _summary(command: Any) -> str:
     return " ".join(cleandoc(command.help or "").split("\n\n")[0].split())
 
 
-def _print(told: Told, sections: dict[str, Sequence[Row]]) -> None:
+def _example(name: str, width: int) -> Iterator[str]:
+    """The lines of an example of a verb; none of what is none."""
+    if name in VERBS:
+        yield from ("", "Example:")
+        for line in example_lines(name):
+            left = " " * (2 + len(line) - len(line.lstrip()))
+            after = f"{left}    "
+            yield from wrap(line.strip(), width, initial_indent=left, subsequent_indent=after)
+
+
+def _print(told: Told, sections: Mapping[str, Sequence[Row]], name: str) -> None:
+    """Print a help.
+
+    Args:
+        name: of the verb.
+    """
     width = min(shutil.get_terminal_size().columns, _WIDEST)
     lines = _hanging(f"Usage: {told.usage}", width)
     for paragraph in told.paragraphs:
@@ -210,7 +231,7 @@ def _print(told: Told, sections: dict[str, Sequence[Row]]) -> None:
     for title, rows in sections.items():
         if rows:
             lines += ["", f"{title}:", *_table(rows, width)]
-    say(*lines)
+    say(*lines, *_example(name, width))
 
 
 def _heading(ctx: Any, text: str | None) -> tuple[str, list[str]]:

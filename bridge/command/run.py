@@ -61,7 +61,7 @@ Array = npt.NDArray[Any]
 Files = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[FILE]...",
+        metavar="FILE",
         help="Pictures, .wav, .npy or .npz files: one for each input, in their order.",
     ),
 ]

@@ -128,8 +128,11 @@ def _sampled(nodes: Nodes, image: str, shape: str, at: str, how: PictureInput) -
     x, y = nodes.ops("Split", nodes.sub(at, low), outputs=2, num_outputs=2)
     more_x, more_y = nodes.ops("Split", nodes.op("Min", last, 1.0), outputs=2, num_outputs=2)
     upper, lower = (
-        mix(nodes, *(_pixels(nodes, flat, each, how, fill) for each in (start, end)), x, more_x)
-        for start, end in corners
+        mix(nodes, *ends, x, more_x)
+        for ends in (
+            (_pixels(nodes, flat, start, how, fill), _pixels(nodes, flat, end, how, fill))
+            for start, end in corners
+        )
     )
     mixed = mix(nodes, upper, lower, y, more_y)
     whole = nodes.op("Floor", nodes.add(mixed, fill + 0.5))

@@ -133,8 +133,9 @@ def _affine(
         return one, zero
     if builtin not in (Op.ADD, Op.SUB, Op.MUL, Op.DIV) or len(op.inputs) != 2:
         return None
-    first = int(op.inputs[0]) == index
-    constant = _numbers(model, graph.tensors[op.inputs[1 if first else 0]])
+    first = op.inputs[0] == index
+    other = op.inputs[1 if first else 0]
+    constant = None if other is None else _numbers(model, graph.tensors[other])
     if constant is None:
         return None
     if builtin is Op.ADD:

@@ -69,18 +69,22 @@ def _sampled(pixels: Array, at: Array, outside: str) -> Array:
     flat = pixels.reshape(-1, channels)
     corners = [flat.take(first + step, axis=0) for step in (0, across, down, across + down)]
     wide = [each.astype(np.int32) - int(fill or 0) for each in corners]
-    more_x, more_y = width > 1, height > 1
-    rows = [_mixed(*pair, x, fill is None, more_x) for pair in (wide[:2], wide[2:])]
-    mixed = _mixed(rows[0], rows[1], y, fill is None, more_y) + int(fill or 0) * _PARTS**2
-    return ((mixed + _PARTS**2 // 2) >> 10).astype(np.uint8)
+    border = fill is None
+    upper, lower = (
+        _mixed(low, high, x, border=border, more=width > 1) for low, high in (wide[:2], wide[2:])
+    )
+    mixed = _mixed(upper, lower, y, border=border, more=height > 1)
+    found: Array = (mixed + int(fill or 0) * _PARTS**2 + _PARTS**2 // 2) >> 10
+    return found.astype(np.uint8)
 
 
-def _mixed(low: Array, high: Array, part: Array, border: bool, more: bool) -> Array:
+def _mixed(low: Array, high: Array, part: Array, *, border: bool, more: bool) -> Array:
     """32 times what is `part` 32nds of the way from `low` to `high`; beyond them zeros are near."""
     part = part.astype(np.int32)
     if border:
-        return low * _PARTS + (high - low) * part[:, np.newaxis]
+        mixed: Array = low * _PARTS + (high - low) * part[:, np.newaxis]
+        return mixed
     near = np.maximum(_PARTS - np.abs(part), 0)[:, np.newaxis]
     other = np.maximum(_PARTS - np.abs(part - _PARTS), 0)[:, np.newaxis] * int(more)
-    mixed: Array = low * near + high * other
+    mixed = low * near + high * other
     return mixed

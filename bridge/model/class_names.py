@@ -17,6 +17,7 @@ from tflite_ort.schema.file.model_metadata import AssociatedFileType, SubGraphMe
 
 if TYPE_CHECKING:
     from tflite_ort.decode import kinds
+    from tflite_ort.decode.networks import Kind
 else:
     kinds = late("tflite_ort.decode.kinds")
 
@@ -35,7 +36,7 @@ _UNREADABLE = (ValueError, SyntaxError, RecursionError, MemoryError)
 
 def known_kind(
     model: Model, metadata: Metadata, labels: tuple[str, ...] = (), named: str = ""
-) -> kinds.Kind | None:
+) -> Kind | None:
     """What a model is, by its outputs and metadata; None where that is not known.
 
     Args:

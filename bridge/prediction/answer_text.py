@@ -35,8 +35,7 @@ def _found(answer: Answer) -> Iterator[str]:
 
 
 def _box_lines(boxes: Sequence[Box], size: Size | None) -> Iterator[str]:
-    head = ("what", "score", "left", "top", "width", "height")
-    rows = [head]
+    rows: list[tuple[str, ...]] = [("what", "score", "left", "top", "width", "height")]
     for box in boxes[:_MOST_BOXES]:
         (score,) = _scores([box.what], [each.what for each in boxes])
         rows.append((box.what.name, score, *map(str, _placed(box.sides, size))))
