@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import onnx
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.models import model_path
 from tests.one_op import T, one_op_model
 from tests.ops.test_state import MODELS as STATEFUL
 from tflite_ort import DelegateWarning, Interpreter
@@ -359,6 +361,16 @@ def test_export_makes_state_explicit_or_leaves_it_out(
 
 def test_export_refuses_other_weights() -> None:
     assert "--weights" in refusal("export", INT8, "--weights", "float8", code=2)
+
+
+def test_inspect_says_the_most_important_first() -> None:
+    first = call("inspect", INT8).stdout.splitlines()[0]
+    assert re.match(r"all \d+ operators run in ONNX Runtime; [\d.]+ kB; 1 input 1x8x8x1 ", first)
+    several = call("inspect", model_path("litert__while_op_with_forwarding_input.tflite"))
+    assert "2 inputs; 3 outputs" in several.stdout.splitlines()[0]
+    assert "and 2 more subgraphs, which --all shows" in several.stdout
+    whole = call("inspect", model_path("litert__while_op_with_forwarding_input.tflite"), "--all")
+    assert "subgraph 2" in whole.stdout
 
 
 def test_inspect_shows_tensors_and_operators() -> None:
