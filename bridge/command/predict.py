@@ -39,9 +39,11 @@ from tflite_ort.command.arguments import (
     refuse_unused_preparation,
     resolver_of,
 )
-from tflite_ort.command.terminal import count_text, new_console, say, say_json
+from tflite_ort.command.found import Labels
+from tflite_ort.command.terminal import INTERRUPTED, count_text, new_console, say, say_json
 from tflite_ort.decode.pixel_range import METADATA
 from tflite_ort.model.opening import opened_model
+from tflite_ort.prediction.answers import read_labels
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.images import pillow_module
 from tflite_ort.prediction.job import Job, locked, opened_job
@@ -53,6 +55,7 @@ from tflite_ort.prediction.ray_engine import Cluster, run_ray
 from tflite_ort.prediction.record_files import RECORD_FILES, check_records
 from tflite_ort.prediction.results import Done
 from tflite_ort.prediction.units import IMAGES, SOUND, WITH_COLUMNS, Unit, suffix_of, units_of
+from tflite_ort.prediction.wanted import Wanted
 from tflite_ort.prediction.work import Setup, Worker
 from tflite_ort.prediction.writers import writer_for
 from tflite_ort.schema import with_own_data
@@ -118,6 +121,25 @@ SaveEvery = Annotated[
         help="Keep the results of so many seconds at a time: a kill loses no more.",
     ),
 ]
+Keep = Annotated[
+    str | None,
+    typer.Option(
+        "--keep",
+        metavar="COLUMNS",
+        help="Columns of the tables that the results have too, with commas between.",
+    ),
+]
+Best = Annotated[
+    int,
+    typer.Option("--top", min=1, help="So many classes stand for a vector of more than 16 scores."),
+]
+RawVectors = Annotated[bool, typer.Option("--raw", help="Write such vectors whole.")]
+Draw = Annotated[
+    Path | None,
+    typer.Option(
+        "--draw", metavar="FOLDER", help="Write each picture here with what was found drawn on it."
+    ),
+]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Begin anew, and replace results that are there.")
 ]
@@ -133,6 +155,11 @@ def predict(
     mean: Mean = None,
     std: Std = None,
     rate: Rate = None,
+    keep: Keep = None,
+    labels: Labels = None,
+    top: Best = 5,
+    raw: RawVectors = False,
+    draw: Draw = None,
     batch_size: BatchSize = None,
     workers: Workers = None,
     engine: EngineOption = Engine.THREADS,
@@ -161,13 +188,17 @@ def predict(
         "budgets": budgets(budget),
     }
     preparation = Preparation(normalization=normalization_of(mean, std), rate=rate)
-    setup = Setup(os.fspath(model), batch_size, arguments, preparation, _columns(column))
+    kept = tuple(name.strip() for name in (keep or "").split(",") if name.strip())
+    shown = "" if draw is None else os.fspath(draw)
+    wanted = Wanted(kept, tuple(read_labels(labels)), 0 if raw else top, shown)
+    setup = Setup(os.fspath(model), batch_size, arguments, preparation, _columns(column), wanted)
     worker = Worker(setup)
     refuse_unused_preparation(context, preparation, worker.inputs)
     given = {"inputs": inputs, "rows": rows, "provider": [provider, provider_option]}
     given |= {"mean": mean, "std": std, "rate": rate, "hybrid": hybrid.value, "budget": budget}
     given |= {"resolver": resolver, "external roots": list(map(str, external_root or ()))}
     given |= {"precision": precision.value, **_description(model, setup, worker)}
+    given |= {"keep": list(kept), "labels": list(wanted.labels), "top": wanted.top, "draw": shown}
     units = units_of(inputs, rows=rows, names=_read_names(worker, setup), out=out)
     units = _with_columns(context, list(units)) if column else units
     with locked(out):
@@ -175,7 +206,7 @@ def predict(
             out,
             writer_for(out, worker.columns),
             given,
-            _noted(units, dict(_notes(worker, preparation)), here=engine is not Engine.RAY),
+            _noted(units, worker, dict(_notes(worker, preparation)), here=engine is not Engine.RAY),
             overwrite=overwrite,
             save_seconds=save_every,
         )
@@ -242,7 +273,16 @@ def _run(job: Job, work: Work, *, as_json: bool) -> None:
             rows += done.rows
             tell(done)
 
-        work(told)
+        try:
+            work(told)
+        except KeyboardInterrupt:
+            job.refresh()
+            say(
+                f"interrupted: results of {job.total - job.left} of {job.total} inputs are kept in "
+                f"{job.folder}; the same command goes on with it, and --overwrite begins anew",
+                error=True,
+            )
+            raise typer.Exit(INTERRUPTED) from None
     done = job.finish()
     seconds = time.monotonic() - started
     if as_json:
@@ -299,21 +339,26 @@ def _notes(worker: Worker, how: Preparation) -> Iterator[tuple[str, str]]:
         yield SOUND, "sound keeps the rate of its file, since the model names none (--rate does)"
 
 
-def _noted(units: Iterator[Unit], notes: Mapping[str, str], *, here: bool) -> Iterator[Unit]:
-    """The units; what there is to say of them is said once.
+def _noted(
+    units: Iterator[Unit], worker: Worker, notes: Mapping[str, str], *, here: bool
+) -> Iterator[Unit]:
+    """The units; what there is to say of them is said once, and a table that does not fit ends it.
 
     Args:
         here: they are read on this machine.
 
     Raises:
-        InputError: the package that reads them is not installed.
+        InputError: the package that reads them is not installed, or no row of a table fits.
     """
-    said, suffixes = set[str](), set[str]()
+    said, suffixes, table = set[str](), set[str](), ""
     for unit in units:
         suffix = suffix_of(unit.path)
         if here and suffix not in suffixes:
             _check_package(suffix)
             suffixes.add(suffix)
+        if here and unit.table and unit.path != table:
+            table = unit.path
+            worker.check(unit)
         note = notes.get(suffix)
         if note is not None and note not in said:
             say(f"note: {note}", error=True)

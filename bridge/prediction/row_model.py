@@ -89,6 +89,7 @@ class RowModel:
         self.outputs = _output_columns(single, self.inputs)
         self.output_details = single.get_output_details()
         self.placements = single.delegation
+        self.described = read, single.metadata
         self._idle: dict[int, deque[Runner]] = defaultdict(deque)
         self._idle[1].append(self._runner(single, 1))
         wanted = batch_size or (_cached_rows(read) if self.on_cpu else LARGEST_BATCH)
