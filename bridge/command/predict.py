@@ -188,9 +188,7 @@ def predict(
         "budgets": budgets(budget),
     }
     preparation = Preparation(normalization=normalization_of(mean, std), rate=rate)
-    kept = tuple(name.strip() for name in (keep or "").split(",") if name.strip())
-    shown = "" if draw is None else os.fspath(draw)
-    wanted = Wanted(kept, tuple(read_labels(labels)), 0 if raw else top, shown)
+    wanted = _wanted(keep, labels, 0 if raw else top, draw)
     setup = Setup(os.fspath(model), batch_size, arguments, preparation, _columns(column), wanted)
     worker = Worker(setup)
     refuse_unused_preparation(context, preparation, worker.inputs)
@@ -198,21 +196,19 @@ def predict(
     given |= {"mean": mean, "std": std, "rate": rate, "hybrid": hybrid.value, "budget": budget}
     given |= {"resolver": resolver, "external roots": list(map(str, external_root or ()))}
     given |= {"precision": precision.value, **_description(model, setup, worker)}
-    given |= {"keep": list(kept), "labels": list(wanted.labels), "top": wanted.top, "draw": shown}
     units = units_of(inputs, rows=rows, names=_read_names(worker, setup), out=out)
     units = _with_columns(context, list(units)) if column else units
+    notes, here = dict(_notes(worker, preparation)), engine is not Engine.RAY
+    cluster = Cluster(workers or (cores() if worker.on_cpu else 1), address, gpus)
     with locked(out):
-        job = opened_job(
-            out,
-            writer_for(out, worker.columns),
-            given,
-            _noted(units, worker, dict(_notes(worker, preparation)), here=engine is not Engine.RAY),
-            overwrite=overwrite,
-            save_seconds=save_every,
-        )
-        count = workers or (cores() if worker.on_cpu else 1)
-        how = _work_of(engine, job, setup, worker, Cluster(count, address, gpus))
-        _run(job, how, as_json=as_json)
+        writer, noted = writer_for(out, worker.columns), _noted(units, worker, notes, here=here)
+        job = opened_job(out, writer, given, noted, overwrite=overwrite, save_seconds=save_every)
+        _run(job, _work_of(engine, job, setup, worker, cluster), as_json=as_json)
+
+
+def _wanted(keep: str | None, labels: Path | None, top: int, draw: Path | None) -> Wanted:
+    kept = tuple(name.strip() for name in (keep or "").split(",") if name.strip())
+    return Wanted(kept, tuple(read_labels(labels)), top, "" if draw is None else os.fspath(draw))
 
 
 def _with_columns(context: typer.Context, units: list[Unit]) -> Iterator[Unit]:
@@ -236,7 +232,12 @@ def _work_of(engine: Engine, job: Job, setup: Setup, worker: Worker, cluster: Cl
 
 def _description(model: Path, setup: Setup, worker: Worker) -> dict[str, Any]:
     """What results depend on besides the options."""
+    wanted = setup.wanted
     return {
+        "keep": list(wanted.keep),
+        "labels": list(wanted.labels),
+        "top": wanted.top,
+        "draw": wanted.draw,
         "version of tflite-ort": __version__,
         "model": _digest(model, setup),
         "folder": os.getcwd(),  # where the names of inputs are looked up
