@@ -16,7 +16,7 @@ from tflite_ort.base.optional import late
 from tflite_ort.base.suggestions import suggestion
 from tflite_ort.command.outputs import STDOUT, Output, as_json, check_target, save, text_of
 from tflite_ort.command.terminal import new_console, new_table, say, say_json, shape_text
-from tflite_ort.decode.kinds import KINDS
+from tflite_ort.decode.kinds import KINDS, known_names
 from tflite_ort.metadata import Metadata
 from tflite_ort.prediction.answer_text import lines_of, record_of
 from tflite_ort.prediction.answers import AUTO, NO_DECODER, Answer, Reader
@@ -51,7 +51,7 @@ def checked_decoder(name: str) -> str:
     Raises:
         BadParameter: there is no such way to read outputs.
     """
-    names = (AUTO, NO_DECODER, *KINDS)
+    names = (AUTO, NO_DECODER, *known_names())
     if name not in names:
         text = f"{name!r} is none of {', '.join(names)}{suggestion(name, names)}"
         raise typer.BadParameter(text, param_hint="--decode")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.base import entry_points
 from tflite_ort.decode import landmarks, scores
 from tflite_ort.decode.anchors import anchors_for
 from tflite_ort.decode.body_points import movenet, posenet
@@ -53,7 +54,8 @@ def kind_of(
     Args:
         told: what its metadata says of its main subgraph.
         labels: of its classes.
-        named: what it is said to be, a name in `KINDS`; empty asks all of them in their order.
+        named: what it is said to be, a name in `known_names`; empty asks all of them in their
+            order, those of other packages first.
 
     Raises:
         MalformedModel: what it says of a detector is damaged.
@@ -63,10 +65,17 @@ def kind_of(
     network = Network(model, told or SubGraphMetadata(), labels)
     if len(model.subgraphs[0].inputs) != 1 and not named:
         return _gestures(network)
-    for kind_told in (KINDS[named],) if named else KINDS.values():
-        if (kind := kind_told(network)) is not None:
+    names = [named] if named else [*entry_points.installed(entry_points.DECODERS), *KINDS]
+    for name in names:
+        kind_told = KINDS.get(name) or entry_points.loaded(entry_points.DECODERS, name)
+        if kind_told is not None and (kind := kind_told(network)) is not None:
             return replace(kind, facts={**kind.facts, **({"labels": labels} if labels else {})})
     return None
+
+
+def known_names() -> list[str]:
+    """What a network may be said to be: the names in `KINDS`, and those of other packages."""
+    return [*KINDS, *sorted(entry_points.installed(entry_points.DECODERS))]
 
 
 def _anchored(network: Network) -> Kind | None:
