@@ -39,6 +39,7 @@ from tflite_ort.schema import Budgets
 from tflite_ort.tasks.bundle_answers import bundle_answerer
 
 Array = npt.NDArray[Any]
+# A picture of Pillow is taken too.
 Given = str | os.PathLike[str] | Array
 
 __all__ = ["Result", "run"]
@@ -116,6 +117,9 @@ def run(
         InputError: what is given does not fit.
         BridgeError: as `Interpreter`.
     """
+    given = tuple(
+        np.asarray(each.convert("RGB")) if hasattr(each, "convert") else each for each in given
+    )
     if holds_bundle(model):
         return _of_task(model, given, providers)
     interpreter = Interpreter(os.fspath(model), providers=providers)

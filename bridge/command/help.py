@@ -20,7 +20,7 @@ from tflite_ort.base.suggestions import suggestion
 from tflite_ort.command.activity import activity
 from tflite_ort.command.paths import guarding
 from tflite_ort.command.terminal import complain, say
-from tflite_ort.command.verb_table import GROUPS, VERBS, example_lines
+from tflite_ort.command.verb_table import GROUPS, SYNONYMS, VERBS, example_lines
 
 if TYPE_CHECKING:
     from tflite_ort import schema
@@ -114,7 +114,9 @@ class VerbGroup(TyperGroup):
         """The verb that the first argument names."""
         verbs = self.list_commands(ctx)
         if not (args[0] in verbs or args[0].startswith("-") or ctx.resilient_parsing):
-            ctx.fail(f"There is no command {args[0]!r}{suggestion(args[0], verbs)}")
+            meant = SYNONYMS.get(args[0].lower(), "") if "run" in verbs else ""
+            near = f"; did you mean {meant!r}?" if meant else suggestion(args[0], verbs)
+            ctx.fail(f"There is no command {args[0]!r}{near}")
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

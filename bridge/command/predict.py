@@ -77,7 +77,21 @@ Inputs = Annotated[
     list[str],
     typer.Argument(help="Files, folders and patterns: images, .wav, .npy, .npz, .parquet, .csv."),
 ]
-Out = Annotated[Path, typer.Option(help="Results: .parquet, .csv, .jsonl or .npz.")]
+
+
+def _named(out: Path | None) -> Path | None:
+    if out is None:
+        raise typer.BadParameter(
+            "add --out results.csv (or .parquet, .jsonl, .npz); what is in one file, "
+            "tflite-ort run MODEL FILE shows"
+        )
+    return out
+
+
+Out = Annotated[
+    Path,
+    typer.Option(callback=_named, metavar="PATH", help="Results: .parquet, .csv, .jsonl or .npz."),
+]
 Rows = Annotated[
     bool, typer.Option("--rows", help="The first axis of .npy and .npz files is rows.")
 ]
@@ -149,7 +163,7 @@ def predict(
     context: typer.Context,
     model: ModelFile,
     inputs: Inputs,
-    out: Out,
+    out: Out = None,  # type: ignore[assignment]  # the option says what to add
     rows: Rows = False,
     column: Columns = None,
     mean: Mean = None,

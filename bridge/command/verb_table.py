@@ -122,6 +122,18 @@ GROUPS: dict[str, dict[str, Verb]] = {
     },
 }
 VERBS = {name: verb for group in GROUPS.values() for name, verb in group.items()}
+# What other tools call them.
+SYNONYMS = {
+    **dict.fromkeys(("classify", "detect", "segment", "infer", "invoke", "test"), "run"),
+    **dict.fromkeys(("convert", "onnx", "to_onnx", "tf2onnx"), "export"),
+    **dict.fromkeys(("benchmark", "profile", "time"), "bench"),
+    **dict.fromkeys(("visualize", "visualise", "netron", "show"), "view"),
+    **dict.fromkeys(("compare", "validate", "val", "check", "debug"), "verify"),
+    **dict.fromkeys(("info", "summary", "analyze", "describe", "list"), "inspect"),
+    **dict.fromkeys(("chat", "lm", "serve"), "generate"),
+    **dict.fromkeys(("batch", "track"), "predict"),
+    **dict.fromkeys(("devices", "delegates"), "providers"),
+}
 
 
 def example_lines(name: str) -> list[str]:
