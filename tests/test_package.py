@@ -40,6 +40,7 @@ PUBLIC = [
     "ExportWarning",
     "Generated",
     "GenerationError",
+    "InstalledOpResolver",
     "InsufficientMemory",
     "Installed",
     "Interpreter",
