@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,30 @@ from tests.test_cli import call
 from tests.test_decode import made, outputs_of, session
 from tflite_ort import Predictor, export_onnx
 from tflite_ort.decode.image_input import add_image_input
-from tflite_ort.decode.picture_input import PictureInput
+from tflite_ort.decode.picture_input import PictureInput, prepared
 from tflite_ort.decode.pixel_range import (
+    ASSUMED,
     FROM_MINUS_ONE,
+    FROM_ZERO,
     IMAGENET,
+    METADATA,
+    PIXELS,
+    PixelRange,
+    pixel_range,
 )
 from tflite_ort.decode.sampling import tensor_of
 from tflite_ort.schema import (
+    AddOptions,
+    DivOptions,
+    Model,
     ModelBuilder,
+    MulOptions,
     Op,
     QuantizationParameters,
+    SubOptions,
+    Tensor,
     TensorType,
+    read_model,
 )
 from tflite_ort.schema.file.model_metadata import (
     AssociatedFile,
@@ -136,7 +150,7 @@ def test_run_predict_tasks_and_exports_read_the_same_numbers(
     np.testing.assert_array_equal(predicted[0], run)
 
     out = tmp_path / "rows.npz"
-    assert call("predict", file, tmp_path / "picture.png", "--out", out).exit_code == 0
+    assert call("predict", file, tmp_path / "picture.png", "--out", out, "--raw").exit_code == 0
     with np.load(out) as rows:
         np.testing.assert_array_equal(rows["scores"][0], run)
 
@@ -149,3 +163,123 @@ def test_run_predict_tasks_and_exports_read_the_same_numbers(
 
     exported = session(export_onnx(file, decode="image"))
     np.testing.assert_array_equal(outputs_of(exported, {"image": picture})["scores"], real[order])
+
+
+# Ranges that a model shows -----------------------------------------------------------------------
+
+
+def starting(*steps: tuple[Op, Any, Any], stored: tuple[float, int] | None = None) -> Model:
+    """A model of a picture [1, 8, 8, 3] whose first operators have these constants; or that makes
+    codes of int8 of it first, by a scale and a zero point."""
+    builder = ModelBuilder()
+    graph = builder.subgraph("main").tensor("x", (1, 8, 8, 3))
+    last = "x"
+    for number, (op, constant, options) in enumerate(steps):
+        graph.constant(f"c{number}", np.asarray(constant, np.float32))
+        graph.tensor(f"y{number}", (1, 8, 8, 3))
+        graph.operator(op, [last, f"c{number}"], [f"y{number}"], options)
+        last = f"y{number}"
+    if stored is not None:
+        codes = QuantizationParameters.affine(*stored)
+        graph.tensor("q", (1, 8, 8, 3), TensorType.INT8, quantization=codes)
+        graph.operator(Op.QUANTIZE, [last], ["q"])
+        last = "q"
+    graph.tensor("end", (1, 8, 8, 3)).operator(Op.RELU, [last], ["end"])
+    graph.inputs("x").outputs("end")
+    return read_model(builder.write())
+
+
+def mul(number: Any) -> tuple[Op, Any, Any]:
+    return Op.MUL, number, MulOptions()
+
+
+def sub(number: Any) -> tuple[Op, Any, Any]:
+    return Op.SUB, number, SubOptions()
+
+
+MEANS, DEVIATIONS = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        (starting(mul(1 / 127.5), sub(1.0)), PIXELS),
+        (starting((Op.DIV, 255.0, DivOptions())), PIXELS),
+        (starting((Op.ADD, -127.5, AddOptions()), mul(1 / 128)), PIXELS),
+        (starting(sub([123.68, 116.78, 103.94])), PIXELS),
+        (starting(mul(2.0), sub(1.0)), FROM_ZERO),
+        (starting(sub(0.5), mul(2.0)), FROM_ZERO),
+        (starting(sub(MEANS), (Op.DIV, DEVIATIONS, DivOptions())), FROM_ZERO),
+        (starting(mul(255.0), sub(127.5)), FROM_ZERO),
+        (starting(mul(127.5), (Op.ADD, 127.5, AddOptions())), FROM_MINUS_ONE),
+        (starting(stored=(1.0, -128)), PIXELS),
+        (starting(stored=(1 / 255, -128)), FROM_ZERO),
+        (starting(stored=(1 / 127.5, -1)), FROM_MINUS_ONE),
+        (starting(stored=(0.0187, -14)), IMAGENET),
+        (starting(), None),
+        (starting(mul(0.0)), None),
+        (starting(mul(1e30)), None),
+        (starting(stored=(0.5, 0)), None),
+    ],
+)
+def test_a_model_shows_the_range_of_its_pixels(model: Model, shown: Any) -> None:
+    found = pixel_range(model, 0, int(model.subgraphs[0].inputs[0]))
+    if shown is None:
+        assert (found.mean, found.std, found.source) == (*FROM_ZERO, ASSUMED)
+    else:
+        assert (found.mean, found.std) == shown
+        assert "at its start show" in found.source
+
+
+def test_what_the_metadata_say_counts_more() -> None:
+    model = starting(mul(1 / 127.5), sub(1.0))
+    said = NormalizationOptions((3.0,), (4.0,))
+    told = TensorMetadata(process_units=(ProcessUnit(options=said),))
+    assert pixel_range(model, 0, 0, told) == PixelRange((3.0,), (4.0,), METADATA)
+    for useless in (NormalizationOptions((1.0, 2.0), (1.0,)), NormalizationOptions((1.0,), (0.0,))):
+        told = TensorMetadata(process_units=(ProcessUnit(options=useless),))
+        assert pixel_range(model, 0, 0, told).mean == PIXELS[0]
+
+
+@pytest.mark.parametrize(
+    ("scale", "point", "mean", "std", "pixels"),
+    [
+        (1 / 128, 128, 127.5, 127.5, True),  # a scale that was rounded
+        (1 / 255, 0, 0.0, 255.0, True),
+        (0.02, 0, 0.0, 255.0, False),
+        (1 / 128, 100, 127.5, 127.5, False),
+    ],
+)
+def test_codes_are_pixels_where_both_mean_the_same(
+    scale: float, point: int, mean: float, std: float, pixels: bool
+) -> None:
+    stored = QuantizationParameters.affine(scale, point)
+    tensor = Tensor(shape=(1, 4, 4, 3), type=TensorType.UINT8, quantization=stored)
+    how = prepared(tensor, PixelRange((mean,), (std,), METADATA))
+    assert how is not None
+    assert how.takes_pixels is pixels
+    if not pixels:
+        real = (np.arange(256) - mean) / std / np.float32(scale)
+        wanted = np.clip(np.round(real) + point, 0, 255)
+        np.testing.assert_array_equal(how.codes(), wanted)
+
+
+def test_float_pictures_without_metadata_are_said_to_be_assumed(tmp_path: Path) -> None:
+    (tmp_path / "model.tflite").write_bytes(flat())
+    Image.fromarray(pixels(9, 9)).save(tmp_path / "p.png")
+    said = call("run", tmp_path / "model.tflite", tmp_path / "p.png").stdout.splitlines()[0]
+    assert "pixels from 0 to 1, assumed" in said
+    assert "--mean 127.5 --std 127.5: -1 to 1" in said
+    found = json.loads(
+        call(
+            "run",
+            tmp_path / "model.tflite",
+            tmp_path / "p.png",
+            "--json",
+            "--mean",
+            "127.5",
+            "--std",
+            "127.5",
+        ).stdout
+    )
+    assert found["scores"]["min"] < 0

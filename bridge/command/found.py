@@ -24,7 +24,7 @@ from tflite_ort.prediction.array_files import Array, InputError
 from tflite_ort.prediction.images import picture_pixels
 from tflite_ort.prediction.tensors import free_name
 from tflite_ort.prediction.units import IMAGES, suffix_of
-from tflite_ort.schema import Model
+from tflite_ort.schema import DelegateError, Model
 
 if TYPE_CHECKING:
     from tflite_ort.prediction import answer_pictures
@@ -127,7 +127,11 @@ def answered(reader: Reader | None, results: Sequence[Output], given: Sequence[s
     if reader is None:
         return Found(None, pixels)
     size = None if pixels is None else (pixels.shape[1], pixels.shape[0])
-    return Found(reader([each.value for each in results], size), pixels, reader.lacks)
+    try:
+        answer = reader([each.value for each in results], size)
+    except DelegateError as error:  # the outputs are not as the file declares them
+        return Found(None, pixels, f"outputs that fit a {reader.known_as}: {error}")
+    return Found(answer, pixels, reader.lacks)
 
 
 def answered_by_task(answerer: Callable[[Array], Answer], given: Sequence[str]) -> Found:

@@ -6,6 +6,8 @@ Pixels are interpolated as on MediaPipe's CPU path: places in 32nds of a pixel, 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,10 +34,23 @@ def tensor_of(pixels: Array, how: PictureInput) -> Array:
     size = pixels.shape[1], pixels.shape[0]
     tensor = size[0] if how.width < 0 else how.width, size[1] if how.height < 0 else how.height
     if tensor != size:
-        at = places(np.array(WHOLE, np.float32), size, tensor, how.letterbox)
-        pixels = _sampled(pixels, at, how.outside).reshape(tensor[1], tensor[0], -1)
+        columns, rows = _whole_places(size, tensor, how.letterbox)
+        pixels = _sampled(pixels, columns, rows, how.outside)
     values = values_of(pixels[..., ::-1] if how.bgr else pixels, how)
     return np.ascontiguousarray(values.transpose(2, 0, 1)) if how.channels_first else values
+
+
+@lru_cache(maxsize=16)
+def _whole_places(
+    size: tuple[int, int], tensor: tuple[int, int], letterbox: bool
+) -> tuple[Array, Array]:
+    """Where the columns and the rows of a tensor are in a picture that is not turned, in 32nds of
+    pixels."""
+    at = places(np.array(WHOLE, np.float32), size, tensor, letterbox)
+    x, y = at.reshape(2, tensor[1], tensor[0]).astype(np.int64)
+    assert (x == x[:1]).all()
+    assert (y == y[:, :1]).all()
+    return x[0], y[:, 0]
 
 
 def values_of(pixels: Array, how: PictureInput) -> Array:
@@ -54,37 +69,56 @@ def values_of(pixels: Array, how: PictureInput) -> Array:
     return table[pixels, np.arange(table.shape[1])]
 
 
-def _sampled(pixels: Array, at: Array, outside: str) -> Array:
-    """Pixels [N, C] at places in 32nds of pixels, x and y, [2, N]."""
+def _sampled(pixels: Array, columns: Array, rows: Array, outside: str) -> Array:
+    """Pixels [H, W, C] at columns [W] and rows [H] in 32nds of pixels."""
     height, width, channels = pixels.shape
-    last = np.array([[width - 1], [height - 1]], np.int64)
     fill = OUTSIDE.get(outside)
-    at = at.astype(np.int64)
-    if fill is None:
-        at = np.clip(at, 0, last * _PARTS)
-    low = np.clip(at // _PARTS, 0, np.maximum(last - 1, 0))
-    x, y = at - low * _PARTS
-    first = low[1] * width + low[0]
-    across, down = int(width > 1), width * int(height > 1)
-    flat = pixels.reshape(-1, channels)
-    corners = [flat.take(first + step, axis=0) for step in (0, across, down, across + down)]
-    wide = [each.astype(np.int32) - int(fill or 0) for each in corners]
-    border = fill is None
-    upper, lower = (
-        _mixed(low, high, x, border=border, more=width > 1) for low, high in (wide[:2], wide[2:])
+    x = _Along.of(columns, width, border=fill is None)
+    y = _Along.of(rows, height, border=fill is None)
+    wanted, place = np.unique(np.concatenate([y.low, y.high]), return_inverse=True)
+    lines = pixels.take(wanted, axis=0)
+    left, right = (
+        lines.take(each, axis=1).reshape(len(lines), -1).astype(np.int16) - np.int16(fill or 0)
+        for each in (x.low, x.high)
     )
-    mixed = _mixed(upper, lower, y, border=border, more=height > 1)
+    # Of one line, without axes. 32 times a pixel fits 16 bits.
+    weights = (np.repeat(each, channels).astype(np.int16) for each in (x.near, x.far))
+    wide = _mixed(left, right, *weights)
+    upper, lower = (wide.take(each, axis=0) for each in np.split(place, 2))
+    mixed = _mixed(upper, lower, y.near[:, np.newaxis], y.far[:, np.newaxis])
     found: Array = (mixed + int(fill or 0) * _PARTS**2 + _PARTS**2 // 2) >> 10
-    return found.astype(np.uint8)
+    return found.astype(np.uint8).reshape(len(rows), len(columns), channels)
 
 
-def _mixed(low: Array, high: Array, part: Array, *, border: bool, more: bool) -> Array:
-    """32 times what is `part` 32nds of the way from `low` to `high`; beyond them zeros are near."""
-    part = part.astype(np.int32)
-    if border:
-        mixed: Array = low * _PARTS + (high - low) * part[:, np.newaxis]
-        return mixed
-    near = np.maximum(_PARTS - np.abs(part), 0)[:, np.newaxis]
-    other = np.maximum(_PARTS - np.abs(part - _PARTS), 0)[:, np.newaxis] * int(more)
-    mixed = low * near + high * other
-    return mixed
+def _mixed(low: Array, high: Array, near: Array, far: Array) -> Array:
+    """32 times what is between `low` and `high`, by how much each of them counts."""
+    found: Array = low * near
+    return np.add(found, high * far, out=found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Along:
+    """Places along an axis.
+
+    Args:
+        low, high: the pixels on both sides.
+        near, far: how much each of them counts, in 32nds; together less where zeros are near.
+    """
+
+    low: Array
+    high: Array
+    near: Array
+    far: Array
+
+    @classmethod
+    def of(cls, at: Array, count: int, *, border: bool) -> _Along:
+        """Of places in 32nds, in a picture of so many pixels."""
+        if border:
+            at = np.clip(at, 0, (count - 1) * _PARTS)
+        low = np.clip(at // _PARTS, 0, max(count - 2, 0))
+        part = (at - low * _PARTS).astype(np.int32)
+        more = int(count > 1)
+        if border:
+            return cls(low, low + more, _PARTS - part, part)
+        near = np.maximum(_PARTS - np.abs(part), 0)
+        return cls(low, low + more, near, np.maximum(_PARTS - np.abs(part - _PARTS), 0) * more)
