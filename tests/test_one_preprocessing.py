@@ -26,7 +26,8 @@ from tflite_ort.decode.pixel_range import (
     PixelRange,
     pixel_range,
 )
-from tflite_ort.decode.sampling import tensor_of
+from tflite_ort.decode.sampling import WHOLE, _whole_places, tensor_of
+from tflite_ort.decode.warp import places
 from tflite_ort.schema import (
     AddOptions,
     DivOptions,
@@ -59,12 +60,17 @@ def pixels(height: int, width: int, seed: int = 0) -> Array:
 
 
 def by_nodes(picture: Array, how: PictureInput) -> Array:
+    """What the nodes make of a picture, at the places that they find or are given."""
+    size, tensor = (picture.shape[1], picture.shape[0]), (how.width, how.height)
+    at = places(np.array(WHOLE, np.float32), size, tensor, how.letterbox)
+
     def write(nodes: Any) -> dict[str, Any]:
         add_image_input(nodes, "tensor", how)
         sizes = [3, how.height, how.width] if how.channels_first else [how.height, how.width, 3]
         return {"made": ("tensor", how.dtype, [1, *sizes])}
 
-    return outputs_of(made(write), {"image": picture})["made"][0]
+    feeds = {"image": picture, **({"places": at} if how.placed else {})}
+    return outputs_of(made(write), feeds)["made"][0]
 
 
 SIZES = ((37, 53), (300, 500), (1, 9), (40, 1), (48, 60), (480, 641), (5, 3))
@@ -93,6 +99,17 @@ def test_numpy_gives_what_the_nodes_give(way: str) -> None:
         found, wanted = tensor_of(picture, how), by_nodes(picture, how)
         assert found.dtype == wanted.dtype == np.dtype(how.dtype)
         np.testing.assert_array_equal(found, wanted, f"{way} of {size}")
+
+
+@pytest.mark.parametrize("outside", ["border", "zeros", "gray"])
+def test_places_between_two_32nds_are_those_of_the_tasks(outside: str) -> None:
+    """There a line of a tensor may not lie in a line of the picture."""
+    how = PictureInput(128, 128, letterbox=True, outside=outside, placed=True)
+    for size in ((300, 451), (451, 300), (97, 33), (512, 512)):
+        picture = pixels(*size)
+        np.testing.assert_array_equal(tensor_of(picture, how), by_nodes(picture, how), str(size))
+    x, _ = _whole_places((451, 300), (128, 128), True)
+    assert x.ndim == 2  # such lines are tried here
 
 
 # Run, predict, tasks and decoded exports ---------------------------------------------------------

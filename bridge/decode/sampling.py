@@ -34,8 +34,9 @@ def tensor_of(pixels: Array, how: PictureInput) -> Array:
     size = pixels.shape[1], pixels.shape[0]
     tensor = size[0] if how.width < 0 else how.width, size[1] if how.height < 0 else how.height
     if tensor != size:
-        columns, rows = _whole_places(size, tensor, how.letterbox)
-        pixels = _sampled(pixels, columns, rows, how.outside)
+        x, y = _whole_places(size, tensor, how.letterbox)
+        sampled = _by_lines if x.ndim == 1 else _one_by_one
+        pixels = sampled(pixels, x, y, how.outside)
     values = values_of(pixels[..., ::-1] if how.bgr else pixels, how)
     return np.ascontiguousarray(values.transpose(2, 0, 1)) if how.channels_first else values
 
@@ -44,13 +45,14 @@ def tensor_of(pixels: Array, how: PictureInput) -> Array:
 def _whole_places(
     size: tuple[int, int], tensor: tuple[int, int], letterbox: bool
 ) -> tuple[Array, Array]:
-    """Where the columns and the rows of a tensor are in a picture that is not turned, in 32nds of
-    pixels."""
+    """Where the elements of a tensor are in a picture, in 32nds of pixels: the columns [W] and the
+    rows [H]; x and y [H, W] where a place in the middle between two 32nds is rounded otherwise than
+    others of its line."""
     at = places(np.array(WHOLE, np.float32), size, tensor, letterbox)
     x, y = at.reshape(2, tensor[1], tensor[0]).astype(np.int64)
-    assert (x == x[:1]).all()
-    assert (y == y[:, :1]).all()
-    return x[0], y[:, 0]
+    if (x == x[:1]).all() and (y == y[:, :1]).all():
+        return x[0], y[:, 0]
+    return x, y
 
 
 def values_of(pixels: Array, how: PictureInput) -> Array:
@@ -69,7 +71,27 @@ def values_of(pixels: Array, how: PictureInput) -> Array:
     return table[pixels, np.arange(table.shape[1])]
 
 
-def _sampled(pixels: Array, columns: Array, rows: Array, outside: str) -> Array:
+def _one_by_one(pixels: Array, x: Array, y: Array, outside: str) -> Array:
+    """Pixels [H, W, C] at places x and y [H, W] in 32nds of pixels."""
+    height, width, channels = pixels.shape
+    fill, flat = OUTSIDE.get(outside), pixels.reshape(-1, channels)
+    across = _Along.of(x.reshape(-1), width, border=fill is None)
+    down = _Along.of(y.reshape(-1), height, border=fill is None)
+    upper, lower = (
+        _mixed(
+            *(
+                flat.take(row * width + column, axis=0).astype(np.int32) - int(fill or 0)
+                for column in (across.low, across.high)
+            ),
+            *(each[:, np.newaxis] for each in (across.near, across.far)),
+        )
+        for row in (down.low, down.high)
+    )
+    mixed = _mixed(upper, lower, down.near[:, np.newaxis], down.far[:, np.newaxis])
+    return _rounded(mixed, fill).reshape(*x.shape, channels)
+
+
+def _by_lines(pixels: Array, columns: Array, rows: Array, outside: str) -> Array:
     """Pixels [H, W, C] at columns [W] and rows [H] in 32nds of pixels."""
     height, width, channels = pixels.shape
     fill = OUTSIDE.get(outside)
@@ -86,8 +108,13 @@ def _sampled(pixels: Array, columns: Array, rows: Array, outside: str) -> Array:
     wide = _mixed(left, right, *weights)
     upper, lower = (wide.take(each, axis=0) for each in np.split(place, 2))
     mixed = _mixed(upper, lower, y.near[:, np.newaxis], y.far[:, np.newaxis])
+    return _rounded(mixed, fill).reshape(len(rows), len(columns), channels)
+
+
+def _rounded(mixed: Array, fill: float | None) -> Array:
+    """Pixels from 1024 times their distance from what is outside."""
     found: Array = (mixed + int(fill or 0) * _PARTS**2 + _PARTS**2 // 2) >> 10
-    return found.astype(np.uint8).reshape(len(rows), len(columns), channels)
+    return found.astype(np.uint8)
 
 
 def _mixed(low: Array, high: Array, near: Array, far: Array) -> Array:
