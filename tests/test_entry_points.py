@@ -23,11 +23,9 @@ PACKAGE = ROOT / "examples" / "package"
 @pytest.fixture(autouse=True)
 def _anew() -> Iterator[None]:
     """What is known of installed packages is forgotten before and after."""
-    for known in (entry_points.loaded, traits._of_another_package):
-        known.cache_clear()
+    entry_points.loaded.cache_clear()
     yield
-    for known in (entry_points.loaded, traits._of_another_package):
-        known.cache_clear()
+    entry_points.loaded.cache_clear()
 
 
 def install(folder: Path, name: str, points: str) -> None:

@@ -236,6 +236,8 @@ MEANS, DEVIATIONS = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
         (starting(), None),
         (starting(mul(0.0)), None),
         (starting(mul(1e30)), None),
+        (starting(*[mul(1e38)] * 11), None),
+        (starting(*[(Op.DIV, 1e-45, DivOptions())] * 11, stored=(1e-45, 0)), None),
         (starting(stored=(0.5, 0)), None),
     ],
 )
@@ -279,6 +281,17 @@ def test_codes_are_pixels_where_both_mean_the_same(
         real = (np.arange(256) - mean) / std / np.float32(scale)
         wanted = np.clip(np.round(real) + point, 0, 255)
         np.testing.assert_array_equal(how.codes(), wanted)
+
+
+@pytest.mark.parametrize("scale", [1e-45, 3e38, float("inf"), float("nan")])
+def test_numbers_that_a_file_makes_up_make_no_warning(scale: float) -> None:
+    stored = QuantizationParameters.affine(scale, 5)
+    tensor = Tensor(shape=(1, 4, 4, 3), type=TensorType.INT8, quantization=stored)
+    how = prepared(tensor, PixelRange((3e38,), (1e-45,), METADATA))
+    assert how is not None
+    assert tensor_of(pixels(9, 9), how).shape == (4, 4, 3)
+    real = PictureInput(4, 4, (3e38,), (1e-45,))
+    assert tensor_of(pixels(9, 9), real).dtype == np.float32
 
 
 def test_float_pictures_without_metadata_are_said_to_be_assumed(tmp_path: Path) -> None:

@@ -74,8 +74,9 @@ class PictureInput:
         limits = np.iinfo(self.dtype)
         if self.takes_pixels:
             return (levels[:, 0] + (limits.min if limits.bits == 8 else 0)).astype(self.dtype)
-        real = (levels - np.array(self.mean)) / np.array(self.std)
-        stored = np.round(real / self.scale) + self.zero_point
+        with np.errstate(all="ignore"):  # of numbers that a file makes up
+            real = (levels - np.array(self.mean)) / np.array(self.std)
+            stored = np.nan_to_num(np.round(real / self.scale) + self.zero_point)
         found: Array = stored.clip(limits.min, limits.max).astype(self.dtype)
         return found[:, 0] if found.shape[1] == 1 else found
 

@@ -74,7 +74,8 @@ def pixel_range(
         said = unit.options
         if isinstance(said, NormalizationOptions) and _usable(said, tuple(channels)):
             return PixelRange(said.mean, said.std, METADATA)
-    shown = _shown(model, model.subgraphs[subgraph], index)
+    with np.errstate(all="ignore"):  # of numbers that a file makes up
+        shown = _shown(model, model.subgraphs[subgraph], index)
     if shown is not None:
         return shown
     source = f"as a {known_as} takes them" if known_as else ASSUMED

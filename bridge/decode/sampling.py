@@ -61,8 +61,10 @@ def values_of(pixels: Array, how: PictureInput) -> Array:
     if dtype.kind == "f":
         real = pixels.astype(np.float32)
         mean, std = (np.array(each, np.float32) for each in (how.mean, how.std))
-        np.subtract(real, mean, out=real)
-        return np.multiply(real, 1 / std, out=real).astype(dtype, copy=False)
+        with np.errstate(all="ignore"):  # of numbers that a file makes up
+            np.subtract(real, mean, out=real)
+            np.multiply(real, 1 / std, out=real)
+            return real.astype(dtype, copy=False)
     if how.dtype == "uint8" and how.takes_pixels:
         return pixels
     table = how.codes()
@@ -120,7 +122,8 @@ def _rounded(mixed: Array, fill: float | None) -> Array:
 def _mixed(low: Array, high: Array, near: Array, far: Array) -> Array:
     """32 times what is between `low` and `high`, by how much each of them counts."""
     found: Array = low * near
-    return np.add(found, high * far, out=found)
+    np.add(found, high * far, out=found)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

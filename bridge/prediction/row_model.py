@@ -14,7 +14,7 @@ import numpy as np
 from tflite_ort.base.optional import late
 from tflite_ort.base.warned import warn_caller
 from tflite_ort.interpreter.interpreter import Interpreter
-from tflite_ort.metadata import TensorDescription
+from tflite_ort.metadata import Metadata, TensorDescription
 from tflite_ort.model.opening import opened_model
 from tflite_ort.prediction.array_files import Array, Details
 from tflite_ort.prediction.pictures import pictures_of
@@ -89,11 +89,16 @@ class RowModel:
         self.outputs = _output_columns(single, self.inputs)
         self.output_details = single.get_output_details()
         self.placements = single.delegation
-        self.described = read, single.metadata
+        self._metadata = single.metadata
         self._idle: dict[int, deque[Runner]] = defaultdict(deque)
         self._idle[1].append(self._runner(single, 1))
         wanted = batch_size or (_cached_rows(read) if self.on_cpu else LARGEST_BATCH)
         self.batch_size = self._provable(wanted)
+
+    @property
+    def described(self) -> tuple[Model, Metadata]:
+        """The model as its file has it, which is read anew, and what it says of itself."""
+        return self._read(), self._metadata
 
     def run(self, columns: Sequence[Array | list[Array]]) -> list[Array]:
         """By output, what the rows [n, ...] by input give.

@@ -119,14 +119,7 @@ def traits_of(provider: str) -> ProviderTraits:
     """The row of a provider by its name, such as ``"CPUExecutionProvider"``; else the defaults. A
     plug-in may have several of a name, such as ``"OpenVINOExecutionProvider.AUTO"``."""
     found = TRAITS.get(provider) or TRAITS.get(provider.partition(".")[0])
-    return found or _of_another_package(provider)
-
-
-@cache
-def _of_another_package(provider: str) -> ProviderTraits:
-    """The traits that an installed package has of a provider; else the defaults."""
-    found = entry_points.loaded(entry_points.PROVIDERS, provider)
-    return found if isinstance(found, ProviderTraits) else UNKNOWN
+    return found or entry_points.loaded(entry_points.PROVIDERS, provider) or UNKNOWN
 
 
 def _wrong(
