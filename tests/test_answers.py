@@ -149,6 +149,17 @@ def test_masks_have_shares() -> None:
     assert found.mask is not None
 
 
+def test_a_mask_of_one_class_is_drawn_where_the_class_is() -> None:
+    heat = np.full((1, 16, 16, 1), -9.0)
+    heat[0, :, :8] = 9.0  # the left half
+    found = answer_of([heat])
+    assert [each.name for each in found.shares] == ["foreground"]
+    assert found.shares[0].score == pytest.approx(0.5, abs=0.05)
+    pixels = np.asarray(drawn(found, np.full((100, 200, 3), 9, np.uint8)))
+    assert (pixels[90, 30] != 9).any()
+    assert (pixels[90, 170] == 9).all()
+
+
 def test_a_grid_of_a_detector_is_no_mask() -> None:
     assert kind_of(read_model(network(SIZE, [np.zeros((1, 4, 4, 6))]))) is None
 

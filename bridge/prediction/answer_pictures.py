@@ -55,11 +55,10 @@ def drawn(answer: Answer, pixels: Array) -> Any:
 def _masked(pillow: Any, picture: Any, answer: Answer) -> Any:
     mask = pillow.fromarray(np.ascontiguousarray(answer.mask)).resize(picture.size)
     shown = np.asarray(mask)
-    single = len(answer.shares) == 1 and 255 in (int(shown.max()), 255 * int(shown.max() == 0))
     mask.putpalette(palette())
     blended = pillow.blend(picture, mask.convert("RGB"), _OPAQUE)
-    seen = shown == 0 if single else shown > 0
-    return pillow.composite(blended, picture, pillow.fromarray((seen * 255).astype(np.uint8)))
+    seen = pillow.fromarray(((shown > 0) * 255).astype(np.uint8))
+    return pillow.composite(blended, picture, seen)
 
 
 def _draw_box(pen: Any, box: Box, size: tuple[int, int], font: Any) -> None:

@@ -90,7 +90,7 @@ class Answer:
         kind: what the network was taken for.
         size: width and height of the picture; None without one.
         classes: the surest first.
-        mask: the class of each pixel, [height, width].
+        mask: the class of each pixel, [height, width]; 0 is the background.
         shares: of a mask, which part of it each class has.
         texts: further lines.
         lacks: what is missing for a better answer; empty for nothing.
@@ -310,7 +310,7 @@ class Reader:
 
     def _bodies(self, found: Mapping[str, Array], size: Size | None) -> Answer:
         assert self.kind is not None
-        names, least = tuple(self.kind.facts["points"]), self._least or 0.2
+        names, least = tuple(self.kind.facts["points"]), 0.2 if self._least is None else self._least
         rows = zip(found["scores"], found["keypoints"], found["keypoint_scores"], strict=True)
         bodies = tuple(
             Points("body", float(score), places, names, sure)
@@ -325,8 +325,9 @@ class Reader:
         labels: Sequence[str] = self.labels
         if len(masks) == 1:
             labels = [*labels[:1]] if labels else ["foreground"]
-            share = float((mask == 0).mean())
-            return Answer(self.known_as, size, mask=mask, shares=(self._scored(0, share, labels),))
+            here = (mask == 0).astype(np.uint8)
+            foreground = (self._scored(0, float(here.mean()), labels),)
+            return Answer(self.known_as, size, mask=here, shares=foreground)
         counts = np.bincount(mask.reshape(-1), minlength=len(masks))
         order = [int(each) for each in np.argsort(-counts, kind="stable") if counts[each]]
         shares = tuple(self._scored(each, counts[each] / mask.size, labels) for each in order)
