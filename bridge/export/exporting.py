@@ -19,6 +19,7 @@ from tflite_ort.custom.export import DOMAIN, untranslated, with_custom_nodes
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.export.check import check_export
 from tflite_ort.export.decoded import IMAGE, write_decoded
+from tflite_ort.export.finishing import finish
 from tflite_ort.export.form import Form, Written
 from tflite_ort.export.shapes import Given, Shaped, shaped
 from tflite_ort.export.signature_state import SharedState, shared_state
@@ -29,10 +30,6 @@ from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.model.signature_model import signature_model, signature_of
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
-from tflite_ort.opmap.onnx_graph.writing.equal_constants import join_equal_constants
-from tflite_ort.opmap.onnx_graph.writing.narrowing import narrow_constants
-from tflite_ort.opmap.onnx_graph.writing.short_names import shorten_names
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.schema import (
     Budgets,
@@ -78,9 +75,9 @@ def export_onnx(
     Args:
         model: a ``.tflite`` file, a bundle with one model, the bytes of either, or a `Model`.
         output: the file to write; weights above 2 GB go into a second file, ``<output>.data``.
-        weights: ``"uint8"`` writes quantised int8 weights as uint8, exact on every CPU; ``"int8"``
-            keeps them signed, for TensorRT and QNN. ONNX Runtime on an x86 CPU without VNNI is
-            exact with these only if the session entry ``session.x64quantprecision`` is 1.
+        weights: ``"uint8"`` writes quantized int8 weights as uint8, exact on every CPU; ``"int8"``
+            keeps them signed. ONNX Runtime on an x86 CPU without VNNI is exact with these only if
+            the session entry ``session.x64quantprecision`` is 1.
         hybrid: how float activations are multiplied by integer weights, see `Interpreter`.
         input_shapes: shapes by input name. A size that is None or a name stays open:
             ``{"image": ("batch", None, None, 3)}``. Another first size than 1 makes a batch of
@@ -107,11 +104,12 @@ def export_onnx(
         ExportError: lists all operators without a translation; graph does not load; `check` fails.
     """
     form = _chosen_form(weights, hybrid, custom_ops, decode, batch, written)
-    resolver, target = resolver or BuiltinOpResolver(), form.target(weights, hybrid)
-    source, origin, shared = _source(model, budgets, external_roots, form, resolver)
-    sizes, state = (input_shapes or {}, batch), shared if stateful else None
+    resolver, sizes = resolver or BuiltinOpResolver(), (input_shapes or {}, batch)
+    source, origin, shared, form = _source(model, budgets, external_roots, form, resolver)
+    aim = form, form.target(weights, hybrid)
     with _enough_memory():
-        given, lowered = _told(_translated(source, sizes, resolver, target, custom_ops, state))
+        state = shared if stateful else None
+        given, lowered = _told(_translated(source, sizes, resolver, aim, custom_ops, state))
         proto = form.write(lowered.model, source, origin, path := None if decode else output)
     if check:
         check_export(proto, path, given, hybrid=hybrid, resolver=resolver, form=form)
@@ -124,8 +122,8 @@ def made_for(target: Target, model: Source, resolver: OpResolver) -> onnx.ModelP
     Raises:
         BridgeError: as `export_onnx`.
     """
-    source, _, shared = _source(model, None, (), Form(), resolver)
-    _, lowered, _ = _translated(source, ({}, None), resolver, target, None, shared)
+    source, _, shared, form = _source(model, None, (), Form(), resolver)
+    _, lowered, _ = _translated(source, ({}, None), resolver, (form, target), None, shared)
     return Form().write(lowered.model, source, None, None)
 
 
@@ -133,7 +131,7 @@ def _translated(
     source: Model,
     sizes: tuple[Given, int | str | None],
     resolver: OpResolver,
-    target: Target,
+    aim: tuple[Form, Target],
     custom_ops: str | None,
     shared: SharedState | None,
 ) -> tuple[Model, Lowered, str]:
@@ -147,10 +145,11 @@ def _translated(
 
     def lower(as_signed: bool) -> tuple[Shaped, Lowered]:
         given = shaped(source, shapes, batch, resolver, as_signed=as_signed)
-        return given, _lowered(given, resolver, target, domain=domain, shared=shared)
+        return given, _lowered(given, resolver, *aim, domain=domain, shared=shared)
 
     graph = source.subgraphs[0]
-    signed = left_open(source, shapes, of_sample=batch is not None)
+    is_fixed = aim[0].preset.fixed
+    signed = () if is_fixed else left_open(source, shapes, of_sample=batch is not None)
     given, lowered, fixed = _opened(lower, [graph.tensors[index].name for index in signed])
     return given.model, lowered, fixed
 
@@ -194,9 +193,9 @@ def _source(
     external_roots: Sequence[str | os.PathLike[str]],
     form: Form,
     resolver: OpResolver,
-) -> tuple[Model, Source | None, SharedState]:
-    """The model, of a signature if `form` names one, what it was read from, and the state that it
-    shares with other signatures."""
+) -> tuple[Model, Source | None, SharedState, Form]:
+    """The model, of a signature if `form` names one, what it was read from, the state that it
+    shares with other signatures, and the form that suits it."""
     origin = None
     _check_source(model)
     check_resolver(resolver)
@@ -216,7 +215,7 @@ def _source(
         source = signature_model(source, form.signature)
         shared = shared.moved({0: index, index: 0})
     form.check(source)
-    return source, origin, shared
+    return form.prepared(source), origin, shared, form.laid_out(source)
 
 
 def _chosen_form(
@@ -232,7 +231,7 @@ def _chosen_form(
         raise TypeError(f"export_onnx takes no {name!r}{near}")
     if isinstance(names := written.get("nchw", ()), str | bool):
         raise TypeError(f"nchw is a list of inputs and outputs, such as ['image'], got {names!r}")
-    form = Form(**written)
+    form = Form.of(written)
     if decode and not (form.plain and batch is None):
         raise ValueError("decode takes no batch, opset, float16, nchw, rename or external_data")
     if decode not in (False, True, IMAGE):
@@ -270,6 +269,7 @@ def _check_shapes(input_shapes: object) -> None:
 def _lowered(
     given: Shaped,
     resolver: OpResolver,
+    form: Form,
     target: Target,
     *,
     domain: bool,
@@ -293,11 +293,8 @@ def _lowered(
         lowered = lower(custom.translators)
     if lowered.refusals:
         raise _refused(graph, lowered.refusals, resolver, advise=not domain)
-    narrow_constants(lowered.model)
-    join_equal_constants(lowered.model.graph)
-    if target.weights == "int8":
-        part_signed_weights(lowered.model.graph)
-    shorten_names(lowered.model.graph)
+    signed = target.weights == "int8"
+    finish(lowered.model, given.model, form, signed_weights=signed)
     _check_loads(lowered.model)
     return lowered
 

@@ -11,9 +11,11 @@ from typing import IO, TypedDict
 import onnx
 
 from tflite_ort.base.files import is_replaceable, write_bytes, writing
-from tflite_ort.base.records import field, record
+from tflite_ort.base.records import field, record, replace
 from tflite_ort.base.suggestions import suggestion
 from tflite_ort.bundles.bundle import Source
+from tflite_ort.export.dequantized import with_floats
+from tflite_ort.export.presets import FLOATS, SIGNED, Preset, preset_of
 from tflite_ort.metadata import properties
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.onnx_graph import ir
@@ -21,7 +23,7 @@ from tflite_ort.opmap.onnx_graph.opsets import IR_VERSIONS, OPSET
 from tflite_ort.opmap.onnx_graph.serialization import Place, serialized
 from tflite_ort.opmap.onnx_graph.writing.half_floats import halve
 from tflite_ort.providers.exported_state import PAIRS, take_first_values
-from tflite_ort.schema import ExportError, Model
+from tflite_ort.schema import ExportError, Model, TensorType
 from tflite_ort.version import __version__
 
 # A protobuf cannot hold more.
@@ -53,6 +55,10 @@ class Written(TypedDict, total=False):
         state_defaults: the file has the first value of each state, so a run without it starts the
             state. ONNX Runtime warns of each, and some of its providers then ignore the value
             that is fed. Otherwise every run needs the state, the first one that of `first_state`.
+        for_: the destination, a key of `PRESETS`, whose row says how the file is written.
+        dequantize: quantized values are floats, clipped to the numbers that codes stand for, and
+            so are weights; inputs and outputs stay as they are.
+        float_io: quantized inputs and outputs are floats.
     """
 
     signature: str | None
@@ -63,6 +69,9 @@ class Written(TypedDict, total=False):
     external_data: bool
     exact: bool
     state_defaults: bool
+    for_: str | None
+    dequantize: bool
+    float_io: bool
 
 
 @record
@@ -77,11 +86,34 @@ class Form:
     external_data: bool = False
     exact: bool = False
     state_defaults: bool = False
+    for_: str | None = None
+    dequantize: bool = False
+    float_io: bool = False
 
     def __post_init__(self) -> None:
         if self.opset not in IR_VERSIONS:
             first, last = min(IR_VERSIONS), max(IR_VERSIONS)
             raise ValueError(f"opset must be from {first} to {last}, got {self.opset!r}")
+
+    @classmethod
+    def of(cls, written: Written) -> Form:
+        """The form that is asked for: what is not said is as the destination needs it.
+
+        Raises:
+            ValueError: there is no such destination or opset.
+        """
+        given: Written = {"opset": preset_of(written.get("for_")).opset, **written}
+        return cls(**given)
+
+    @property
+    def preset(self) -> Preset:
+        """The row of the destination."""
+        return preset_of(self.for_)
+
+    @property
+    def floats(self) -> bool:
+        """Whether quantized values are floats."""
+        return self.dequantize or self.preset.quantization == FLOATS
 
     @property
     def plain(self) -> bool:
@@ -91,10 +123,41 @@ class Form:
 
     def target(self, weights: str, hybrid: str) -> Target:
         """What the graph is made for."""
-        first = frozenset(self.nchw)
+        preset = self.preset
         return Target(
-            weights, hybrid=hybrid, opset=self.opset, channels_first=first, exact=self.exact
+            "int8" if preset.quantization == SIGNED else weights,
+            hybrid=hybrid,
+            opset=self.opset,
+            channels_first=frozenset(self.nchw),
+            exact=self.exact,
+            cpu_kernels=preset.cpu_kernels,
         )
+
+    def prepared(self, model: Model) -> Model:
+        """The model whose graph is written: one of floats where the form asks for floats.
+
+        Raises:
+            ExportError: an operator has no form of floats.
+        """
+        ends = self.float_io or self.preset.quantization == FLOATS
+        if not (self.floats or ends):
+            return model
+        return with_floats(model, inside=self.floats, ends=ends)
+
+    def laid_out(self, model: Model) -> Form:
+        """This form, with the layout that the destination needs, and the opset of 16-bit codes
+        where there are such codes."""
+        graph = model.subgraphs[0]
+        if self.opset == self.preset.opset < OPSET and any(
+            tensor.type is TensorType.INT16 and tensor.quantization is not None
+            for tensor in graph.tensors
+        ):
+            return replace(self, opset=OPSET).laid_out(model)
+        if not self.preset.channels_first or self.nchw:
+            return self
+        tensors = (graph.tensors[index] for index in (*graph.inputs, *graph.outputs))
+        names = [each.name for each in tensors if len(each.shape) > _RANK_OF_LAYOUTS]
+        return replace(self, nchw=tuple(dict.fromkeys(names)))
 
     def check(self, model: Model) -> None:
         """Refuse names of tensors that the model does not have, or that have no other layout.

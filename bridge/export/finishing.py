@@ -1,0 +1,63 @@
+"""What is done to a graph before it is a file: the form of its codes and constants."""
+
+from __future__ import annotations
+
+from tflite_ort.export.form import Form
+from tflite_ort.export.presets import SIGNED
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
+from tflite_ort.opmap.onnx_graph.writing.equal_constants import join_equal_constants
+from tflite_ort.opmap.onnx_graph.writing.joined_clips import join_clips
+from tflite_ort.opmap.onnx_graph.writing.narrowing import narrow_constants
+from tflite_ort.opmap.onnx_graph.writing.quantized_moves import (
+    end_moves_in_codes,
+    fold_biases,
+    move_reals,
+    say_zero_points,
+)
+from tflite_ort.opmap.onnx_graph.writing.short_names import shorten_names
+from tflite_ort.opmap.onnx_graph.writing.signed_codes import make_signed
+from tflite_ort.schema import Model, TensorType
+from tflite_ort.schema.file.model import stored_data
+
+
+def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) -> None:
+    """Make `model` what its destination reads.
+
+    Args:
+        source: what it was made of.
+        form: of the file.
+        signed_weights: weights are int8.
+
+    Raises:
+        ExportError: the destination does not read it.
+    """
+    graph, preset = model.graph, form.preset
+    if preset.quantization == SIGNED:
+        if _has_signed_codes(source):
+            make_signed(graph)
+        move_reals(graph)
+        end_moves_in_codes(graph)
+        if preset.symmetric:
+            fold_biases(graph)
+        say_zero_points(graph)
+    if form.floats:
+        join_clips(graph)
+    if not preset.plain:
+        narrow_constants(model)
+        join_equal_constants(graph)
+    if signed_weights:
+        part_signed_weights(graph)
+    if form.for_ is not None:
+        preset.check(form.for_, graph)
+    shorten_names(graph)
+
+
+def _has_signed_codes(model: Model) -> bool:
+    """Whether a tensor that is no constant has int8 codes: models of uint8 codes stay so."""
+    return any(
+        tensor.type is TensorType.INT8 and tensor.quantization is not None
+        for graph in model.subgraphs
+        for tensor in graph.tensors
+        if stored_data(model, tensor) is None
+    )
