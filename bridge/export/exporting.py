@@ -106,9 +106,8 @@ def export_onnx(
     form = _chosen_form(weights, hybrid, custom_ops, decode, batch, written)
     resolver, sizes = resolver or BuiltinOpResolver(), (input_shapes or {}, batch)
     source, origin, shared, form = _source(model, budgets, external_roots, form, resolver)
-    aim = form, form.target(weights, hybrid)
+    aim, state = (form, form.target(weights, hybrid)), shared if stateful else None
     with _enough_memory():
-        state = shared if stateful else None
         given, lowered = _told(_translated(source, sizes, resolver, aim, custom_ops, state))
         proto = form.write(lowered.model, source, origin, path := None if decode else output)
     if check:

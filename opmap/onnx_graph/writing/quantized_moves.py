@@ -1,7 +1,8 @@
 """Codes between QuantizeLinear and DequantizeLinear alone, for files that others read.
 
 ONNX Runtime's CPU moves codes by any node. Other runtimes take a quantized tensor as real numbers
-with a scale: each node that is not of real numbers is one that they do not find. ONNX Runtime takes the DequantizeLinear and the QuantizeLinear around such a node out again.
+with a scale: each node that is not of real numbers is one that they do not find. ONNX Runtime takes
+the DequantizeLinear and the QuantizeLinear around such a node out again.
 """
 
 from __future__ import annotations
