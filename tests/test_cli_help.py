@@ -153,7 +153,7 @@ def test_help_of_the_options_says_their_values_and_defaults() -> None:
         "[default: uint8]",
         "--opset N ONNX opset of the nodes; without, 21 or that of --for. [17 to 24]",
         "--stateful / --stateless",
-        "[default: stateful]",
+        "without, --stateless if only layers over sequences have variables.",
     ):
         assert said in text
     assert "INPUTS..." in CliRunner().invoke(app, ["predict", "-h"]).stdout

@@ -44,6 +44,8 @@ from tflite_ort.command.export_options import (
     FloatIo,
     For,
     ImageInput,
+    LstmClip,
+    LstmClipOption,
     Nchw,
     Opset,
     Out,
@@ -102,7 +104,8 @@ def export(
     rename: Rename = None,
     external_data: ExternalData = False,
     exact: Exact = False,
-    stateful: Stateful = True,
+    lstm_clip: LstmClipOption = LstmClip.KEEP,
+    stateful: Stateful = None,
     state_defaults: StateDefaults = False,
     custom_ops: CustomOpsOption = None,
     decode: Decode = False,
@@ -132,7 +135,7 @@ def export(
     renamed = one_each(map(_named_new, rename or ()), "--rename")
     form |= {"rename": renamed, "external_data": external_data}
     form |= {"exact": exact, "state_defaults": state_defaults}
-    form |= {"dequantize": dequantize, "float_io": float_io}
+    form |= {"dequantize": dequantize, "float_io": float_io, "lstm_clip": lstm_clip.value}
     _check_choices(options, form, signature, all_signatures)
     if holds_bundle(model):
         _check_of_bundle(form, signature, all_signatures)
@@ -213,8 +216,8 @@ def _export(
             say(f"checked {name}: {text}")
 
 
-def _refuse_unused(context: typer.Context, *, stateful: bool, to_file: bool) -> None:
-    if not stateful:
+def _refuse_unused(context: typer.Context, *, stateful: bool | None, to_file: bool) -> None:
+    if stateful is False:
         refuse_unused(context, "not with --stateless", "state_defaults")
     if not to_file:
         refuse_unused(context, "needs a file", "external_data")

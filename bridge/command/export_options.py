@@ -19,6 +19,13 @@ class Weights(StrEnum):
     INT8 = "int8"
 
 
+class LstmClip(StrEnum):
+    """What becomes of the clip of the cell states of LSTMs."""
+
+    KEEP = "keep"
+    IGNORE = "ignore"
+
+
 class CustomOps(StrEnum):
     """What becomes of custom operators without a translation."""
 
@@ -122,6 +129,13 @@ Rename = Annotated[
     list[str] | None,
     typer.Option(metavar="OLD=NEW", help="Give an input or output another name; repeatable."),
 ]
+LstmClipOption = Annotated[
+    LstmClip,
+    typer.Option(
+        help="ignore: leave the clip of LSTM cell states out, which most models never reach: then "
+        "each LSTM is one node."
+    ),
+]
 StateDefaults = Annotated[
     bool,
     typer.Option(
@@ -140,10 +154,11 @@ Exact = Annotated[
     ),
 ]
 Stateful = Annotated[
-    bool,
+    bool | None,
     typer.Option(
         "--stateful/--stateless",
-        help="Variables as inputs and outputs, or every run starts from their first values.",
+        help="Variables as inputs and outputs, or every run starts from their first values; "
+        "without, --stateless if only layers over sequences have variables.",
     ),
 ]
 Decode = Annotated[

@@ -59,6 +59,12 @@ _MOVES = frozenset(
 )
 # The graphs that these call clip their results.
 _CALLS = frozenset({Op.CALL_ONCE, Op.IF, Op.WHILE})
+_CELLS = frozenset(
+    {
+        *(Op.LSTM, Op.UNIDIRECTIONAL_SEQUENCE_LSTM, Op.BIDIRECTIONAL_SEQUENCE_LSTM),
+        *(Op.RNN, Op.UNIDIRECTIONAL_SEQUENCE_RNN, Op.BIDIRECTIONAL_SEQUENCE_RNN, Op.SVDF),
+    }
+)
 # Codes of numbers that tensors between operators stand for.
 _NARROW = frozenset({TensorType.INT8, TensorType.UINT8, TensorType.INT16})
 
@@ -241,7 +247,7 @@ class _Inside(_Rewritten):
         }
         outputs = [raw.get(index, self._place(index)) for index in operator.outputs]
         options: Any = operator.options
-        if bounds and options is not None and hasattr(options, "fused_activation_function"):
+        if bounds and _clamp(op) != (None, None):
             options = replace(options, fused_activation_function=ActivationFunctionType.NONE)
         self.operators.append(
             replace(
@@ -369,11 +375,17 @@ def _range(view: TensorView) -> tuple[float, float]:
 def _bounds(op: View, view: TensorView) -> tuple[float, float]:
     """What an output is clipped to: the numbers of its codes, and those of a fused activation."""
     low, high = _range(view)
-    none = ActivationFunctionType.NONE
-    fused: ActivationFunctionType = getattr(op.options, "fused_activation_function", none)
-    lowest, highest = activation_bounds(fused)
+    lowest, highest = _clamp(op)
     low = low if lowest is None else max(low, lowest)
     return low, max(low, high if highest is None else min(high, highest))
+
+
+def _clamp(op: View) -> tuple[float | None, float | None]:
+    """What the fused activation of an operator clamps its result to, if it does that alone: a cell
+    has its activation inside."""
+    none = ActivationFunctionType.NONE
+    fused: ActivationFunctionType = getattr(op.options, "fused_activation_function", none)
+    return (None, None) if op.op in _CELLS else activation_bounds(fused)
 
 
 def _same_codes(op: View, view: TensorView) -> bool:

@@ -23,7 +23,7 @@ from tflite_ort.export.finishing import finish
 from tflite_ort.export.form import Form, Written
 from tflite_ort.export.shapes import Given, Shaped, shaped
 from tflite_ort.export.signature_state import SharedState, shared_state
-from tflite_ort.export.state import first_values, lower_with_state
+from tflite_ort.export.state import first_values, layers_with_state, lower_with_state
 from tflite_ort.model.missing_operators import check_operators
 from tflite_ort.model.opening import check_hybrid, check_resolver, model_source
 from tflite_ort.model.resolvers import BuiltinOpResolver
@@ -49,6 +49,10 @@ from tflite_ort.versioning.resolver import OpResolver
 
 _ADVICE = f"custom_ops='domain' writes custom operators as nodes of the domain {DOMAIN}."
 _IN_NUMPY = "Interpreter has numpy kernels for these operators."
+_ANEW = (
+    "each run starts {} from zero, as a layer over whole sequences does; stateful=True "
+    "(--stateful) makes its state inputs and outputs, and stateful=False says this"
+)
 _NAMED = 8  # inputs in a message
 _KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 
@@ -63,7 +67,7 @@ def export_onnx(
     batch: int | str | None = None,
     resolver: OpResolver | None = None,
     custom_ops: str | None = None,
-    stateful: bool = True,
+    stateful: bool | None = None,
     external_roots: Sequence[str | os.PathLike[str]] = (),
     budgets: Budgets | None = None,
     check: bool = False,
@@ -89,6 +93,7 @@ def export_onnx(
             domain ``tflite.custom``, its options as attributes. None refuses such a model.
         stateful: variables become inputs and outputs, ``h`` and ``h_next``, which ``tflite.state``
             in the metadata lists, see `first_state`. False: every run starts from the first values.
+            None: so it is, with an ExportWarning, where only layers over sequences have variables.
         external_roots, budgets: see `read_model`; a `Model` keeps its own.
         check: run file and interpreter on the same random inputs, see `check_export`.
         decode: True returns boxes, landmarks, masks or classes; ``"image"`` also takes a picture.
@@ -106,7 +111,7 @@ def export_onnx(
     form = _chosen_form(weights, hybrid, custom_ops, decode, batch, written)
     resolver, sizes = resolver or BuiltinOpResolver(), (input_shapes or {}, batch)
     source, origin, shared, form = _source(model, budgets, external_roots, form, resolver)
-    aim, state = (form, form.target(weights, hybrid)), shared if stateful else None
+    aim, state = (form, form.target(weights, hybrid)), (shared, stateful)
     with _enough_memory():
         given, lowered = _told(_translated(source, sizes, resolver, aim, custom_ops, state))
         proto = form.write(lowered.model, source, origin, path := None if decode else output)
@@ -122,7 +127,7 @@ def made_for(target: Target, model: Source, resolver: OpResolver) -> onnx.ModelP
         BridgeError: as `export_onnx`.
     """
     source, _, shared, form = _source(model, None, (), Form(), resolver)
-    _, lowered, _ = _translated(source, ({}, None), resolver, (form, target), None, shared)
+    _, lowered, _ = _translated(source, ({}, None), resolver, (form, target), None, (shared, True))
     return Form().write(lowered.model, source, None, None)
 
 
@@ -132,7 +137,7 @@ def _translated(
     resolver: OpResolver,
     aim: tuple[Form, Target],
     custom_ops: str | None,
-    shared: SharedState | None,
+    state: tuple[SharedState, bool | None],
 ) -> tuple[Model, Lowered, str]:
     """The model of these shapes and of this batch, what it becomes, and why sizes that the file
     leaves open are fixed; empty where they are not."""
@@ -144,7 +149,7 @@ def _translated(
 
     def lower(as_signed: bool) -> tuple[Shaped, Lowered]:
         given = shaped(source, shapes, batch, resolver, as_signed=as_signed)
-        return given, _lowered(given, resolver, *aim, domain=domain, shared=shared)
+        return given, _lowered(given, resolver, *aim, domain=domain, state=state)
 
     graph = source.subgraphs[0]
     is_fixed = aim[0].preset.fixed
@@ -272,16 +277,26 @@ def _lowered(
     target: Target,
     *,
     domain: bool,
-    shared: SharedState | None,
+    state: tuple[SharedState, bool | None],
 ) -> Lowered:
     """The primary subgraph as one graph; custom operators without a translation as nodes of the
-    domain `tflite.custom`, if they are to be."""
+    domain `tflite.custom`, if they are to be.
+
+    Args:
+        state: what signatures share, and whether it becomes inputs and outputs.
+    """
     with closing(BoundResolver(resolver, given.model)) as bound:
         model = bound.model_for(0, given.shapes)
         graph = specialize(model, 0, given.shapes, bound.kernels, bound.preparers())
         values = first_values(graph, bound)
+    shared, stateful = state
+    is_asked = stateful is None and not form.state_defaults
+    anew = layers_with_state(graph) if is_asked else []
+    shared_or_none = None if anew or stateful is False else shared
     name = given.model.subgraphs[0].name or "main"
-    lower = partial(lower_with_state, graph, values, target=target, name=name, shared=shared)
+    lower = partial(
+        lower_with_state, graph, values, target=target, name=name, shared=shared_or_none
+    )
     try:
         lowered = lower(resolver.translators)
     except Untranslatable as error:  # of an output
@@ -295,6 +310,8 @@ def _lowered(
     signed = target.weights == "int8"
     finish(lowered.model, given.model, form, signed_weights=signed)
     _check_loads(lowered.model)
+    if anew:
+        warn_caller(_ANEW.format(", ".join(anew[:_NAMED])), ExportWarning)
     return lowered
 
 

@@ -59,6 +59,9 @@ class Written(TypedDict, total=False):
         dequantize: quantized values are floats, clipped to the numbers that codes stand for, and
             so are weights; inputs and outputs stay as they are.
         float_io: quantized inputs and outputs are floats.
+        lstm_clip: ``"ignore"`` leaves the clip of LSTM cell states out, so that each LSTM is one
+            node. Then a state beyond the clip, which few models reach, gives other numbers.
+            ``"keep"`` leaves it out where it cannot be reached.
     """
 
     signature: str | None
@@ -72,6 +75,7 @@ class Written(TypedDict, total=False):
     for_: str | None
     dequantize: bool
     float_io: bool
+    lstm_clip: str
 
 
 @record
@@ -89,8 +93,11 @@ class Form:
     for_: str | None = None
     dequantize: bool = False
     float_io: bool = False
+    lstm_clip: str = "keep"
 
     def __post_init__(self) -> None:
+        if self.lstm_clip not in ("keep", "ignore"):
+            raise ValueError(f"lstm_clip must be 'keep' or 'ignore', got {self.lstm_clip!r}")
         if self.opset not in IR_VERSIONS:
             first, last = min(IR_VERSIONS), max(IR_VERSIONS)
             raise ValueError(f"opset must be from {first} to {last}, got {self.opset!r}")
@@ -131,6 +138,7 @@ class Form:
             channels_first=frozenset(self.nchw),
             exact=self.exact,
             cpu_kernels=preset.cpu_kernels,
+            ignored_clip=self.lstm_clip == "ignore",
         )
 
     def prepared(self, model: Model) -> Model:
