@@ -13,7 +13,7 @@ from typing import Any
 
 import onnx
 import typer
-from onnx.external_data_helper import uses_external_data
+from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
 from tflite_ort.bundles import open_bundle
 from tflite_ort.command.arguments import (
@@ -284,10 +284,10 @@ def _record(
 
 
 def _written_bytes(exported: onnx.ModelProto, target: Path) -> int:
-    """The size of an export's files. An earlier export may have left its weights beside it."""
-    files = [target]
-    if any(map(uses_external_data, exported.graph.initializer)):
-        files.append(target.with_name(f"{target.name}.data"))
+    """The size of an export's files."""
+    external = filter(uses_external_data, exported.graph.initializer)
+    names = {ExternalDataInfo(tensor).location for tensor in external}
+    files = [target, *(target.with_name(name) for name in names)]
     return sum(file.stat().st_size for file in files if file.is_file())
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import IO, TypedDict
+from typing import TypedDict
 
 import onnx
 
@@ -15,12 +14,13 @@ from tflite_ort.base.records import field, record, replace
 from tflite_ort.base.suggestions import suggestion
 from tflite_ort.bundles.bundle import Source
 from tflite_ort.export.dequantized import with_floats
+from tflite_ort.export.external_weights import data_path, remove_earlier, write_weights
 from tflite_ort.export.presets import FLOATS, SIGNED, Preset, preset_of
 from tflite_ort.metadata import properties
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.opsets import IR_VERSIONS, OPSET
-from tflite_ort.opmap.onnx_graph.serialization import Place, serialized
+from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.opmap.onnx_graph.writing.half_floats import halve
 from tflite_ort.providers.exported_state import PAIRS, take_first_values
 from tflite_ort.schema import ExportError, Model, TensorType
@@ -30,9 +30,6 @@ from tflite_ort.version import __version__
 _PROTOBUF_BYTES = 2**31 - 1
 # Inside a file: room for the graph beside the weights.
 _INLINE_LIMIT = _PROTOBUF_BYTES - (64 << 20)
-# Beside a file: what is smaller stays in the graph; the others begin where pages do, to be mapped.
-_EXTERNAL_BYTES = 1024
-_ALIGNMENT = 4096
 # A layout is another one from this rank on.
 _RANK_OF_LAYOUTS = 3
 
@@ -216,11 +213,12 @@ class Form:
             return _written_whole(model, output, size)
         if not is_replaceable(output):
             raise ExportError(f"weights of {size} bytes need a file beside {os.fspath(output)}")
-        data = f"{os.fspath(output)}.data"
+        data = data_path(output, model.graph)
         with writing(output, data) as (graph, weights):
-            places = _write_weights(model.graph, weights, Path(data).name)
+            places = write_weights(model.graph, weights, data.name)
             content = serialized(model, external=places)
             graph.write(content)
+        remove_earlier(output, data)
         return onnx.load_model_from_string(content)
 
 
@@ -272,17 +270,3 @@ def _written_whole(
     if output is not None:
         write_bytes(output, content)
     return onnx.load_model_from_string(content)
-
-
-def _write_weights(graph: ir.Graph, stream: IO[bytes], location: str) -> dict[str, Place]:
-    """Write the large initializers one after the other; returns where they are."""
-    places = {}
-    for name, value in graph.initializers.items():
-        tensor = value.const_value
-        if tensor is None or tensor.dtype is ir.DataType.STRING or tensor.nbytes < _EXTERNAL_BYTES:
-            continue
-        start = -stream.tell() % _ALIGNMENT + stream.tell()
-        stream.seek(start)
-        stream.write(tensor.data())
-        places[name] = Place(location, start)
-    return places
