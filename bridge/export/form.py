@@ -153,7 +153,8 @@ class Form:
         """This form, with the layout that the destination needs, and the opset of 16-bit codes
         where there are such codes."""
         graph = model.subgraphs[0]
-        if self.opset == self.preset.opset < OPSET and any(
+        wide = self.opset == self.preset.opset < OPSET and not self.floats
+        if wide and any(
             tensor.type is TensorType.INT16 and tensor.quantization is not None
             for tensor in graph.tensors
         ):

@@ -154,12 +154,14 @@ PRESETS: Mapping[str, Preset] = {
         symmetric=True,
         never_types=_DOUBLE,
     ),
+    # Its softmax of codes gives the highest code for all of them.
     "tract": Preset(
         "tract, in Rust.",
-        opset=18,
-        quantization=SIGNED,
+        opset=17,
+        quantization=FLOATS,
         plain=True,
         never=dict.fromkeys(("If", "Loop"), _CELL),
+        never_types=_DOUBLE,
     ),
     "opencv": Preset(
         "OpenCV's module `dnn`.",
