@@ -175,7 +175,8 @@ def ncnn_runner():
     def run(file, inputs, outputs):
         with tempfile.TemporaryDirectory() as name:
             Path(name, "m.onnx").write_bytes(Path(file).read_bytes())
-            shapes = ",".join(str(list(each.shape)).replace(" ", "") + "f32" for each in inputs.values())
+            sizes = (",".join(map(str, each.shape)) for each in inputs.values())
+            shapes = ",".join(f"[{each}]f32" for each in sizes)
             pnnx = Path(sys.executable).with_name("pnnx")
             command(pnnx, f"{name}/m.onnx", f"inputshape={shapes}", "fp16=0", folder=name)
             net = ncnn.Net()

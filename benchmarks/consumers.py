@@ -5,8 +5,8 @@
 
 ENV has the consumers, this Python LiteRT. Models: $TFLITE_ORT_MODELS, else ../shared/models. By
 default a sample of the networks runs; ``--whole`` runs all, and ``--only`` those with a part of a
-name. A consumer gets the file of its own preset, with ``lstm_clip="ignore"``; where that is refused,
-it counts as not loaded, and the record has the reason.
+name. A consumer gets the file of its own preset, with ``lstm_clip="ignore"``; where that is
+refused, it counts as not loaded, and the record has the reason.
 
 A result is right if no element is further from LiteRT's than 2 % of the largest value, two quanta,
 or twice what LiteRT's own kernel sets differ by. Files of floats are compared with the numbers that

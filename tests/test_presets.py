@@ -252,6 +252,17 @@ def test_pictures_for_ncnn_have_their_channels_first() -> None:
     assert [size.dim_value for size in sizes] == [1, 4, 2, 3]
 
 
+def test_transposed_convolutions_are_cut_evenly() -> None:
+    """TFLite's SAME takes off more at the end, which PyTorch cannot."""
+    path = model_path("tflite2onnx__transposeconv-samepad-stride2.float32.tflite")
+    (plain,) = (n for n in export_onnx(path).graph.node if n.op_type == "ConvTranspose")
+    (pads,) = (each.ints for each in plain.attribute if each.name == "pads")
+    assert list(pads[:2]) != list(pads[2:])
+    model = export_onnx(path, for_="torch", check=True)
+    (node,) = (node for node in model.graph.node if node.op_type == "ConvTranspose")
+    assert "pads" not in {each.name for each in node.attribute}
+
+
 # Floats ------------------------------------------------------------------------------------------
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import onnx
+
 from tflite_ort.export.form import Form
 from tflite_ort.export.presets import SIGNED
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
+from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.opmap.onnx_graph.writing.equal_constants import join_equal_constants
+from tflite_ort.opmap.onnx_graph.writing.even_pads import cut_uneven_pads
 from tflite_ort.opmap.onnx_graph.writing.joined_clips import join_clips
 from tflite_ort.opmap.onnx_graph.writing.narrowing import narrow_constants
 from tflite_ort.opmap.onnx_graph.writing.quantized_moves import (
@@ -17,6 +21,7 @@ from tflite_ort.opmap.onnx_graph.writing.quantized_moves import (
 )
 from tflite_ort.opmap.onnx_graph.writing.short_names import shorten_names
 from tflite_ort.opmap.onnx_graph.writing.signed_codes import make_signed
+from tflite_ort.opmap.onnx_graph.writing.unrolled_sequences import unroll_sequences
 from tflite_ort.schema import Model, TensorType
 from tflite_ort.schema.file.model import stored_data
 
@@ -43,6 +48,10 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         say_zero_points(graph)
     if form.floats:
         join_clips(graph)
+    if preset.unrolled:
+        unroll_sequences(graph, _shapes(model))
+    if preset.even_pads:
+        cut_uneven_pads(graph)
     if not preset.plain:
         narrow_constants(model)
         join_equal_constants(graph)
@@ -51,6 +60,18 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
     if form.for_ is not None:
         preset.check(form.for_, graph)
     shorten_names(graph)
+
+
+def _shapes(model: ir.Model) -> dict[str, list[int]]:
+    """The shapes of the values of a graph, by their names, where all sizes are known."""
+    inferred = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(serialized(model)))
+    values = (*inferred.graph.value_info, *inferred.graph.input)
+    sizes = {value.name: value.type.tensor_type.shape.dim for value in values}
+    return {
+        name: [size.dim_value for size in dims]
+        for name, dims in sizes.items()
+        if all(size.HasField("dim_value") for size in dims)
+    }
 
 
 def _has_signed_codes(model: Model) -> bool:

@@ -41,6 +41,8 @@ class Preset:
         quantization: how quantized values are written, see `FORMS`.
         fixed: sizes that the model leaves open get those that it has.
         channels_first: inputs and outputs of three dimensions and more have their channels first.
+        unrolled: LSTM, GRU and RNN are written step by step.
+        even_pads: transposed convolutions take off as much at both ends.
         plain: weights are initializers, never computed of narrower ones.
         cpu_kernels: nodes are those that ONNX Runtime's own kernels for the CPU run fastest.
         symmetric: zero points must be 0, and biases are floats.
@@ -53,6 +55,8 @@ class Preset:
     quantization: str = UNSIGNED
     fixed: bool = False
     channels_first: bool = False
+    unrolled: bool = False
+    even_pads: bool = False
     plain: bool = False
     cpu_kernels: bool = False
     symmetric: bool = False
@@ -173,13 +177,21 @@ PRESETS: Mapping[str, Preset] = {
         never_types=_DOUBLE,
     ),
     "torch": Preset(
-        "PyTorch, by onnx2torch.", opset=17, quantization=FLOATS, plain=True, never=_NO_BODIES
+        "PyTorch, by onnx2torch.",
+        opset=17,
+        quantization=FLOATS,
+        unrolled=True,
+        even_pads=True,
+        plain=True,
+        never=_NO_BODIES,
     ),
     "coreml": Preset(
         "Core ML, by onnx2torch and coremltools.",
         opset=17,
         quantization=FLOATS,
         fixed=True,
+        unrolled=True,
+        even_pads=True,
         plain=True,
         never=_NO_BODIES,
         never_types=_DOUBLE,
@@ -190,6 +202,7 @@ PRESETS: Mapping[str, Preset] = {
         quantization=FLOATS,
         fixed=True,
         channels_first=True,
+        even_pads=True,
         plain=True,
         never=_NO_BODIES,
         never_types=_DOUBLE,
@@ -203,9 +216,15 @@ PRESETS: Mapping[str, Preset] = {
         never_types=_DOUBLE,
     ),
     "tvm": Preset(
-        "Apache TVM.", opset=17, quantization=FLOATS, fixed=True, plain=True, never=_NO_BODIES
+        "Apache TVM.",
+        opset=17,
+        quantization=FLOATS,
+        fixed=True,
+        unrolled=True,
+        plain=True,
+        never=_NO_BODIES,
     ),
-    "iree": Preset("IREE.", opset=17, quantization=FLOATS, fixed=True, plain=True),
+    "iree": Preset("IREE.", opset=17, quantization=FLOATS, fixed=True, even_pads=True, plain=True),
 }
 
 
@@ -232,6 +251,7 @@ def columns(name: str) -> dict[str, str]:
         "opset": row.opset,
         "quantized values": row.quantization,
         "open sizes": "fixed" if row.fixed else "stay open",
+        "recurrent layers": "steps" if row.unrolled else "nodes",
         "layout": "channels first" if row.channels_first else "as in the model",
         "never": ", ".join([*refused, *(["zero points but 0"] if row.symmetric else [])]) or "-",
         "read by": row.reader,
