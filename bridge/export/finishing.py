@@ -9,6 +9,7 @@ from tflite_ort.export.presets import SIGNED
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
 from tflite_ort.opmap.onnx_graph.serialization import serialized
+from tflite_ort.opmap.onnx_graph.writing.agreeing_scales import agree_scales
 from tflite_ort.opmap.onnx_graph.writing.equal_constants import join_equal_constants
 from tflite_ort.opmap.onnx_graph.writing.even_pads import cut_uneven_pads
 from tflite_ort.opmap.onnx_graph.writing.joined_clips import join_clips
@@ -41,6 +42,8 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
     if preset.quantization == SIGNED:
         if _has_signed_codes(source):
             make_signed(graph)
+        if preset.agreeing:
+            agree_scales(graph)
         move_reals(graph)
         end_moves_in_codes(graph)
         if preset.symmetric:

@@ -27,7 +27,10 @@ FORMS = {
 _CODES = frozenset({ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16, ir.DataType.UINT16})
 _SYMMETRIC = "give --dequantize --float-io, which write floats"
 _NUMPY = "Interpreter runs the model; or leave the operator out of the model"
-_CELL = "give --lstm-clip ignore, if the cell state of the LSTM stays within its clip"
+_CELL = (
+    "give --lstm-clip ignore, if the cell state of the LSTM stays within its clip, and "
+    "--dequantize, if the LSTM is quantized"
+)
 _BATCH = "give the sizes with --shape, or --batch with a number"
 
 
@@ -42,6 +45,7 @@ class Preset:
         fixed: sizes that the model leaves open get those that it has.
         channels_first: inputs and outputs of three dimensions and more have their channels first.
         unrolled: LSTM, GRU and RNN are written step by step.
+        agreeing: a tensor of codes has one scale wherever it is read.
         even_pads: transposed convolutions take off as much at both ends.
         plain: weights are initializers, never computed of narrower ones.
         cpu_kernels: nodes are those that ONNX Runtime's own kernels for the CPU run fastest.
@@ -56,6 +60,7 @@ class Preset:
     fixed: bool = False
     channels_first: bool = False
     unrolled: bool = False
+    agreeing: bool = False
     even_pads: bool = False
     plain: bool = False
     cpu_kernels: bool = False
@@ -146,6 +151,7 @@ PRESETS: Mapping[str, Preset] = {
         opset=_SAFE,
         quantization=SIGNED,
         fixed=True,
+        agreeing=True,
         plain=True,
         never=_NO_BODIES,
         never_types=_DOUBLE,
@@ -154,6 +160,7 @@ PRESETS: Mapping[str, Preset] = {
         "TensorRT. It takes no zero points but 0, so a quantized model must be symmetric.",
         opset=19,
         quantization=SIGNED,
+        agreeing=True,
         plain=True,
         symmetric=True,
         never_types=_DOUBLE,

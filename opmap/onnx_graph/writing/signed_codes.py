@@ -208,11 +208,18 @@ def _leave_out_pairs(graph: ir.Graph) -> None:
         if node.op_type != "QuantizeLinear" or node.inputs[0] is None:
             continue
         (made,), before = node.outputs, node.inputs[0].producer()
-        if before is None or before.op_type != "DequantizeLinear" or id(made) in outputs:
+        codes = before.inputs[0] if before is not None else None
+        if before is None or codes is None or before.op_type != "DequantizeLinear":
             continue
-        codes = before.inputs[0]
-        if codes is not None and alike(before.inputs[1:], node.inputs[1:]):
+        if not alike(before.inputs[1:], node.inputs[1:]):
+            continue
+        maker = codes.producer()
+        if id(made) not in outputs:
             same[id(made)] = codes
+        elif maker is not None and id(codes) not in outputs:
+            maker.give(maker.outputs.index(codes), made)
+            node.give(0, ir.Value(made.name))  # read by nothing
+            same[id(codes)] = made
     for node in graph.all_nodes():
         node.inputs = tuple(v if v is None else same.get(id(v), v) for v in node.inputs)
     graph.nodes = ir.leading_to(graph.outputs, graph.nodes)
