@@ -98,7 +98,6 @@ WHOLE = [
     "tf__bilstm_i8",
     "tflm__conv4",
     "tflm__dtln_noise_suppression",
-    "tflm__transpose_conv1",
     "tflm__trained_lstm_int8",
     "tflite2onnx__avgpool-concat.float32",
     "tflite2onnx__conv-dilation.float32",

@@ -124,18 +124,17 @@ def export(
         "input_shapes": one_each(map(_named_shape, shape or ()), "--shape"),
         "batch": _batch(batch),
         "resolver": resolver_of(resolver),
-        "custom_ops": None if custom_ops is None else custom_ops.value,
+        "custom_ops": custom_ops and custom_ops.value,
         "stateful": stateful,
         "external_roots": external_root or (),
         "budgets": budgets(budget),
         "decode": IMAGE if image_input else decode,
     }
-    form: Written = {"for_": for_, "float16": float16, "nchw": nchw or ()}
-    form |= {} if opset is None else {"opset": opset}
-    renamed = one_each(map(_named_new, rename or ()), "--rename")
-    form |= {"rename": renamed, "external_data": external_data}
-    form |= {"exact": exact, "state_defaults": state_defaults}
-    form |= {"dequantize": dequantize, "float_io": float_io, "lstm_clip": lstm_clip.value}
+    form: Written = {"for_": for_, "float16": float16, "nchw": nchw or (), "exact": exact}
+    form |= {"opset": opset} if opset else {}
+    form |= {"rename": one_each(map(_named_new, rename or ()), "--rename")}
+    form |= {"dequantize": dequantize, "float_io": float_io, "state_defaults": state_defaults}
+    form |= {"external_data": external_data, "lstm_clip": lstm_clip.value}
     _check_choices(options, form, signature, all_signatures)
     if holds_bundle(model):
         _check_of_bundle(form, signature, all_signatures)

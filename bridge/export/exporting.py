@@ -79,9 +79,8 @@ def export_onnx(
     Args:
         model: a ``.tflite`` file, a bundle with one model, the bytes of either, or a `Model`.
         output: the file to write; weights above 2 GB go into a second file, ``<output>.data``.
-        weights: ``"uint8"`` writes quantized int8 weights as uint8, exact on every CPU; ``"int8"``
-            keeps them signed. ONNX Runtime on an x86 CPU without VNNI is exact with these only if
-            the session entry ``session.x64quantprecision`` is 1.
+        weights: ``"uint8"`` writes int8 weights as uint8, exact on every CPU; ``"int8"`` keeps
+            them: on x86 without VNNI that needs ``session.x64quantprecision`` in ONNX Runtime.
         hybrid: how float activations are multiplied by integer weights, see `Interpreter`.
         input_shapes: shapes by input name. A size that is None or a name stays open:
             ``{"image": ("batch", None, None, 3)}``. Another first size than 1 makes a batch of
@@ -92,8 +91,8 @@ def export_onnx(
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
             domain ``tflite.custom``, its options as attributes. None refuses such a model.
         stateful: variables become inputs and outputs, ``h`` and ``h_next``, which ``tflite.state``
-            in the metadata lists, see `first_state`. False: every run starts from the first values.
-            None: so it is, with an ExportWarning, where only layers over sequences have variables.
+            in the metadata lists, see `first_state`. False: every run starts from the first values;
+            None: with an ExportWarning, where only layers over sequences have variables.
         external_roots, budgets: see `read_model`; a `Model` keeps its own.
         check: run file and interpreter on the same random inputs, see `check_export`.
         decode: True returns boxes, landmarks, masks or classes; ``"image"`` also takes a picture.
@@ -101,8 +100,8 @@ def export_onnx(
 
     Returns:
         The ONNX model, without the data of weights that are in a second file. Names, dtypes and
-        layout are the TFLite model's, but a complex value is two floats. Nodes are named
-        as ``CONV_2D_12/Conv``; `properties` explains ``metadata_props``.
+        layout are the TFLite model's, but a complex value is two floats. Nodes are named as
+        ``CONV_2D_12/Conv``; `properties` explains ``metadata_props``.
 
     Raises:
         ModelError, VersionError, OSError: a file cannot be read or written, or exceeds a budget.

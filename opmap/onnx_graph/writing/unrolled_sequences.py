@@ -138,7 +138,7 @@ class _Unrolled:
         else:
             inner = self._times(self._op("Mul", reset, h), recurrent[2 * units :])
         hidden = self._op("Tanh", self._op("Add", x_hidden, inner))
-        one = self._constant(np.float32([1]), "one")
+        one = self._constant(np.ones(1, np.float32), "one")
         new = self._op("Mul", self._op("Sub", one, keep), hidden)
         return [self._op("Add", new, self._op("Mul", keep, h))]
 
