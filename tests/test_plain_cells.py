@@ -80,7 +80,7 @@ def test_a_clip_is_kept_or_ignored() -> None:
         export_onnx(model_path(KERAS), lstm_clip="off")
 
 
-@pytest.mark.parametrize("name", ["torch", "qnn", "ncnn"])
+@pytest.mark.parametrize("name", ["opencv", "qnn", "ncnn"])
 def test_destinations_without_bodies_say_what_to_do(name: str) -> None:
     content = model_path(KERAS).read_bytes()
     with pytest.raises(ExportError, match=rf"for {name} .* is (If|Scan); give --lstm-clip ignore"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -14,6 +15,7 @@ import onnx
 import onnxruntime
 import pytest
 
+from benchmarks.consumers import CONSUMERS, RECORD, details, summary
 from tests.models import model_path
 from tests.one_op import Node, T, graph_model, one_op_model
 from tests.test_cli import INT8, call, refusal
@@ -349,3 +351,13 @@ def test_the_help_and_the_page_have_every_destination() -> None:
     page = (Path(__file__).parents[1] / "docs" / "exporting.md").read_text(encoding="utf-8")
     assert with_table(page) == page, "run python -m tflite_ort.command.presets_page"
     assert columns("qnn")["open sizes"] == "fixed"
+
+
+def test_the_page_of_consumers_is_that_of_the_record() -> None:
+    results = json.loads(RECORD.read_text(encoding="utf-8"))["results"]
+    page = (Path(__file__).parents[1] / "docs" / "consumers.md").read_text(encoding="utf-8")
+    fresh = "run python -m benchmarks.consumers --page docs/consumers.md"
+    assert summary(results) in page, fresh
+    assert details(results) in page, fresh
+    assert set(results) <= set(CONSUMERS)
+    assert set(CONSUMERS.values()) <= set(PRESETS)

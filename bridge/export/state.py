@@ -218,7 +218,7 @@ def _used(
 
     for op in operators:
         for tensor in op.present_inputs():
-            known = tensor.index in read or tensor.index in written
+            known = tensor.index in read or tensor.index in written or tensor.is_constant
             if tensor.index in graph.variables and not known and not only_sets(op, tensor):
                 read[tensor.index] = named(tensor)
         written.update((tensor.index, _resized(named(tensor))) for tensor in op.variables())
