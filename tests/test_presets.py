@@ -19,7 +19,7 @@ from benchmarks.consumers import CONSUMERS, RECORD, details, summary
 from tests.models import model_path
 from tests.one_op import Node, T, graph_model, one_op_model
 from tests.test_cli import INT8, call, refusal
-from tflite_ort import ExportError, Interpreter, export_onnx
+from tflite_ort import ExportError, ExportWarning, Interpreter, export_onnx
 from tflite_ort.command.presets_page import with_table
 from tflite_ort.export.presets import FLOATS, PRESETS, SIGNED, columns
 from tflite_ort.schema import (
@@ -28,6 +28,7 @@ from tflite_ort.schema import (
     CastOptions,
     ConcatenationOptions,
     Conv2DOptions,
+    FloorDivOptions,
     FullyConnectedOptions,
     Op,
     Padding,
@@ -361,3 +362,21 @@ def test_the_page_of_consumers_is_that_of_the_record() -> None:
     assert details(results) in page, fresh
     assert set(results) <= set(CONSUMERS)
     assert set(CONSUMERS.values()) <= set(PRESETS)
+
+
+def test_runtimes_without_64_bit_floats_get_32_bits() -> None:
+    x = T((2, 8))
+    options = FloorDivOptions()
+    content = one_op_model(Op.FLOOR_DIV, [x, x], [x], options)
+    assert "DOUBLE" in _kinds(export_onnx(content))
+    with pytest.warns(ExportWarning, match="tract has no 64-bit floats: FLOOR_DIV_0 compute"):
+        model = export_onnx(content, for_="tract", check=True)
+    assert "DOUBLE" not in _kinds(model)
+
+
+def _kinds(model: onnx.ModelProto) -> set[str]:
+    """The types of all values."""
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    kinds = {each.type.tensor_type.elem_type for each in inferred.value_info}
+    kinds |= {each.data_type for each in inferred.initializer}
+    return {onnx.TensorProto.DataType.Name(kind) for kind in kinds}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx
 
+from tflite_ort.base.warned import warn_caller
 from tflite_ort.export.form import Form
 from tflite_ort.export.presets import SIGNED
 from tflite_ort.opmap.onnx_graph import ir
@@ -22,9 +23,12 @@ from tflite_ort.opmap.onnx_graph.writing.quantized_moves import (
 )
 from tflite_ort.opmap.onnx_graph.writing.short_names import shorten_names
 from tflite_ort.opmap.onnx_graph.writing.signed_codes import make_signed
+from tflite_ort.opmap.onnx_graph.writing.single_floats import without_doubles
 from tflite_ort.opmap.onnx_graph.writing.unrolled_sequences import unroll_sequences
-from tflite_ort.schema import Model, TensorType
+from tflite_ort.schema import ExportWarning, Model, TensorType
 from tflite_ort.schema.file.model import stored_data
+
+_NAMED = 8  # operators in a message
 
 
 def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) -> None:
@@ -51,6 +55,8 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         say_zero_points(graph)
     if form.floats:
         join_clips(graph)
+    if ir.DataType.DOUBLE in preset.never_types:
+        _compute_in_single(graph, str(form.for_))
     if preset.unrolled:
         unroll_sequences(graph, _shapes(model))
     if preset.even_pads:
@@ -63,6 +69,17 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
     if form.for_ is not None:
         preset.check(form.for_, graph)
     shorten_names(graph)
+
+
+def _compute_in_single(graph: ir.Graph, name: str) -> None:
+    """Leave 64-bit floats out; a warning says where."""
+    if found := without_doubles(graph):
+        listed = ", ".join(found[:_NAMED])
+        warn_caller(
+            f"{name} has no 64-bit floats: {listed} compute in 32 bits, so results may differ in "
+            "their last bits, and whole numbers beyond 16,777,216 are not exact",
+            ExportWarning,
+        )
 
 
 def _shapes(model: ir.Model) -> dict[str, list[int]]:
