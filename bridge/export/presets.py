@@ -26,7 +26,7 @@ FORMS = {
 }
 _CODES = frozenset({ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16, ir.DataType.UINT16})
 _SYMMETRIC = "give --dequantize --float-io, which write floats"
-_NUMPY = "Interpreter runs the model; or leave the operator out of the model"
+_CUT = "tflite-ort extract writes the part of the model before it, and Interpreter runs all of it"
 _CELL = (
     "give --lstm-clip ignore, if the cell state of the LSTM stays within its clip, and "
     "--dequantize, if the LSTM is quantized"
@@ -76,7 +76,8 @@ class Preset:
         """
         for node in graph.all_nodes():
             if node.op_type in self.never and not node.domain:
-                raise _refusal(name, node, f"is {node.op_type}", self.never[node.op_type])
+                advice = self.never[node.op_type] if "LSTM" in node.name else _CUT
+                raise _refusal(name, node, f"is {node.op_type}", advice)
             if self.symmetric:
                 self._check_zero_point(name, node)
         if self.fixed:
@@ -104,7 +105,7 @@ class Preset:
             for value in node.outputs:
                 kind = types.get(id(value))
                 if kind in self.never_types:
-                    raise _refusal(name, node, f"is of {ir.DataType(kind).name}", _NUMPY)
+                    raise _refusal(name, node, f"is of {ir.DataType(kind).name}", _CUT)
 
 
 def _first(zero: ir.Tensor) -> int:
