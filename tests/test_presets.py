@@ -25,6 +25,7 @@ from tflite_ort.export.presets import FLOATS, PRESETS, SIGNED, columns
 from tflite_ort.schema import (
     ActivationFunctionType,
     AddOptions,
+    BridgeError,
     CastOptions,
     ConcatenationOptions,
     Conv2DOptions,
@@ -328,6 +329,17 @@ def test_operators_on_codes_still_have_codes() -> None:
     (name,) = (each.name for each in model.graph.input)
     (got,) = session(model).run(None, {name: np.full((2, 3), 2, np.float32)})
     np.testing.assert_array_equal(got, np.full((2, 3), 7, np.float32))
+
+
+def test_scales_that_do_not_fit_are_a_typed_error() -> None:
+    """A bias of three numbers beside two channels."""
+    x = T((1, 4), TensorType.INT8, scale=0.1, zero_point=0)
+    weights = T.constant(np.ones((2, 4), np.int8), TensorType.INT8, scale=[0.1, 0.2], axis=0)
+    bias = T.constant(np.arange(3, dtype=np.int32))
+    y = T((1, 2), TensorType.INT8, scale=0.1, zero_point=0)
+    content = one_op_model(Op.FULLY_CONNECTED, [x, weights, bias], [y], FullyConnectedOptions())
+    with pytest.raises(BridgeError, match="FULLY_CONNECTED_0"):
+        export_onnx(content, dequantize=True)
 
 
 @pytest.mark.parametrize("name", ["mlperf-tiny__vww_96_int8", "mlperf-tiny__kws_ref_model"])

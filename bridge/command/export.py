@@ -227,7 +227,8 @@ def _check_choices(
 ) -> None:
     if options["decode"] and not (Form.of(form).plain and options["batch"] is None):
         raise typer.BadParameter(
-            "takes no --batch, --opset, --float16, --nchw, --rename or --external-data",
+            "takes no --batch, --opset, --float16, --nchw, --rename or --external-data, and no "
+            "--for, --dequantize, --float-io or --lstm-clip",
             param_hint="--decode",
         )
     if signature is not None and all_signatures:

@@ -17,11 +17,13 @@ import numpy.typing as npt
 from tflite_ort.opmap.graph.quantized_nodes import dequantized as real_numbers
 from tflite_ort.schema import (
     ActivationFunctionType,
+    BridgeError,
     Buffer,
     CastOptions,
     ExportError,
     MaximumMinimumOptions,
     Model,
+    ModelError,
     Op,
     Operator,
     OperatorCode,
@@ -32,6 +34,7 @@ from tflite_ort.schema import (
     TensorView,
     with_own_data,
 )
+from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, said_of_file
 from tflite_ort.schema.values.resolve import meter_of, operator_view, tensor_views
 from tflite_ort.schema.values.semantics import (
     activation_bounds,
@@ -209,7 +212,12 @@ class _Inside(_Rewritten):
                 self._begin(index, self._places[index])
         for place in range(len(self.old.operators)):
             view = operator_view(self.whole.model, self.number, place, self.views, self.meter)
-            self._operator(self.old.operators[place], view)
+            try:
+                self._operator(self.old.operators[place], view)
+            except BridgeError:
+                raise
+            except MALFORMED_OPERATOR as error:  # scales that do not fit, and the like
+                raise ModelError(f"{view.label}: {said_of_file(error)}") from error
         for index in ends:
             if index in self._places and index not in self.old.inputs:
                 self.emit(Op.QUANTIZE, [self._places[index]], index)

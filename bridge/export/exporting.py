@@ -218,7 +218,8 @@ def _source(
         source = signature_model(source, form.signature)
         shared = shared.moved({0: index, index: 0})
     form.check(source)
-    return form.prepared(source), origin, shared, form.laid_out(source)
+    with _enough_memory():
+        return form.prepared(source), origin, shared, form.laid_out(source)
 
 
 def _chosen_form(
@@ -236,7 +237,10 @@ def _chosen_form(
         raise TypeError(f"nchw is a list of inputs and outputs, such as ['image'], got {names!r}")
     form = Form.of(written)
     if decode and not (form.plain and batch is None):
-        raise ValueError("decode takes no batch, opset, float16, nchw, rename or external_data")
+        raise ValueError(
+            "decode takes no batch, opset, float16, nchw, rename or external_data, and no for_, "
+            "dequantize, float_io or lstm_clip"
+        )
     if decode not in (False, True, IMAGE):
         raise ValueError(f"decode must be True, False or {IMAGE!r}, got {decode!r}")
     if weights not in ("uint8", "int8"):

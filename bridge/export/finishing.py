@@ -24,7 +24,10 @@ from tflite_ort.opmap.onnx_graph.writing.quantized_moves import (
 from tflite_ort.opmap.onnx_graph.writing.short_names import shorten_names
 from tflite_ort.opmap.onnx_graph.writing.signed_codes import make_signed
 from tflite_ort.opmap.onnx_graph.writing.single_floats import without_doubles
-from tflite_ort.opmap.onnx_graph.writing.unrolled_sequences import unroll_sequences
+from tflite_ort.opmap.onnx_graph.writing.unrolled_sequences import (
+    SEQUENCES,
+    unroll_sequences,
+)
 from tflite_ort.schema import ExportWarning, Model, TensorType
 from tflite_ort.schema.file.model import stored_data
 
@@ -57,7 +60,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         join_clips(graph)
     if ir.DataType.DOUBLE in preset.never_types:
         _compute_in_single(graph, str(form.for_))
-    if preset.unrolled:
+    if preset.unrolled and any(node.op_type in SEQUENCES for node in graph.nodes):
         unroll_sequences(graph, _shapes(model))
     if preset.even_pads:
         cut_uneven_pads(graph)

@@ -18,7 +18,7 @@ from tflite_ort.opmap.onnx_graph.writing.table_nodes import Names
 Array = npt.NDArray[Any]
 # Longer sequences stay nodes: a file has twelve nodes for each step.
 MOST_STEPS = 256
-_GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
+SEQUENCES = frozenset({"GRU", "LSTM", "RNN"})
 _USUAL = frozenset({"direction", "hidden_size", "linear_before_reset"})
 
 
@@ -42,7 +42,7 @@ def unroll_sequences(graph: ir.Graph, shapes: Mapping[str, Sequence[int]]) -> No
 
 def _is_plain(node: ir.Node) -> bool:
     """Whether a node has its usual activations, constant weights and nothing else."""
-    if node.op_type not in _GATES or node.domain or not set(node.attributes) <= _USUAL:
+    if node.op_type not in SEQUENCES or node.domain or not set(node.attributes) <= _USUAL:
         return False
     weights = node.inputs[1:4]
     constant = all(each is not None and each.const_value is not None for each in weights)
