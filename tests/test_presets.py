@@ -260,6 +260,17 @@ def test_pictures_for_ncnn_have_their_channels_first() -> None:
     assert [size.dim_value for size in sizes] == [1, 4, 2, 3]
 
 
+def test_slopes_of_places_are_a_sum_for_opencv() -> None:
+    """OpenCV takes all slopes for those of channels, which come first."""
+    x, rng = T((1, 4, 4, 2)), np.random.default_rng(0)
+    for shape in ((4, 4, 2), (1, 1, 2)):
+        slopes = T.constant(rng.uniform(0.1, 2, shape).astype(np.float32))
+        model = export_onnx(one_op_model(Op.PRELU, [x, slopes], [x]), for_="opencv", check=True)
+        assert "PRelu" not in {node.op_type for node in model.graph.node}
+    model = export_onnx(model_path("pypi-mediapipe__face_landmark.tflite"), for_="opencv")
+    assert "PRelu" in {node.op_type for node in model.graph.node}
+
+
 def test_transposed_convolutions_are_cut_evenly() -> None:
     """TFLite's SAME takes off more at the end, which PyTorch cannot."""
     path = model_path("tflite2onnx__transposeconv-samepad-stride2.float32.tflite")

@@ -15,6 +15,7 @@ from tflite_ort.opmap.onnx_graph.writing.equal_constants import join_equal_const
 from tflite_ort.opmap.onnx_graph.writing.even_pads import cut_uneven_pads
 from tflite_ort.opmap.onnx_graph.writing.joined_clips import join_clips
 from tflite_ort.opmap.onnx_graph.writing.narrowing import narrow_constants
+from tflite_ort.opmap.onnx_graph.writing.parted_prelus import part_prelus
 from tflite_ort.opmap.onnx_graph.writing.quantized_moves import (
     end_moves_in_codes,
     fold_biases,
@@ -62,6 +63,8 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         _compute_in_single(graph, str(form.for_))
     if preset.unrolled and any(node.op_type in SEQUENCES for node in graph.nodes):
         unroll_sequences(graph, _shapes(model))
+    if preset.channel_slopes:
+        part_prelus(graph)
     if preset.even_pads:
         cut_uneven_pads(graph)
     if not preset.plain:

@@ -46,6 +46,7 @@ class Preset:
         channels_first: inputs and outputs of three dimensions and more have their channels first.
         unrolled: LSTM, GRU and RNN are written step by step.
         agreeing: a tensor of codes has one scale wherever it is read.
+        channel_slopes: PRelu has one slope for each channel, or is a sum.
         even_pads: transposed convolutions take off as much at both ends.
         plain: weights are initializers, never computed of narrower ones.
         cpu_kernels: nodes are those that ONNX Runtime's own kernels for the CPU run fastest.
@@ -61,6 +62,7 @@ class Preset:
     channels_first: bool = False
     unrolled: bool = False
     agreeing: bool = False
+    channel_slopes: bool = False
     even_pads: bool = False
     plain: bool = False
     cpu_kernels: bool = False
@@ -180,6 +182,7 @@ PRESETS: Mapping[str, Preset] = {
         opset=17,
         quantization=FLOATS,
         fixed=True,
+        channel_slopes=True,
         plain=True,
         never=_NO_BODIES,
         never_types=_DOUBLE,
