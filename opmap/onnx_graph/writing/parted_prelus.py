@@ -21,13 +21,17 @@ def part_prelus(graph: ir.Graph) -> None:
             continue
         x, zero = node.inputs[0], f"{node.name}/zero"
         nothing = graph.add_initializer(names.free(zero), np.zeros((), np.float32))
-        parts = ("Relu", [x]), ("Min", [x, nothing]), ("Mul", [slope])
-        made = [ir.Value(names.free(f"{node.name}/{op}_out")) for op, _ in parts]
-        for (op, given), value in zip(parts, made, strict=True):
-            inputs = [*given, made[1]] if op == "Mul" else given
-            nodes.append(ir.Node(op, inputs, [value], name=names.free(f"{node.name}/{op}")))
+        above, below, scaled = (
+            ir.Value(names.free(f"{node.name}/{op}_out")) for op in ("Relu", "Min", "Mul")
+        )
+        for op, inputs, made in (
+            ("Relu", [x], above),
+            ("Min", [x, nothing], below),
+            ("Mul", [slope, below], scaled),
+        ):
+            nodes.append(ir.Node(op, inputs, [made], name=names.free(f"{node.name}/{op}")))
         label = names.free(f"{node.name}/Add")
-        nodes.append(ir.Node("Add", [made[0], made[2]], node.outputs, name=label))
+        nodes.append(ir.Node("Add", [above, scaled], node.outputs, name=label))
     graph.nodes = nodes
 
 
