@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -63,13 +64,24 @@ def main() -> None:
     parser.add_argument("--kinds", default="", help="all of each network; one drawn kind without")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    rows = []
+    context = multiprocessing.get_context("fork")
     for number in range(options.first, options.first + options.count):
-        rows += list(_network(options, number))
-        (options.folder / "index.json").write_text(json.dumps(rows, indent=1))
+        process = context.Process(target=_network, args=(options, number))
+        process.start()
+        process.join()
+        if process.exitcode:  # TensorFlow's calibration ends the process for some
+            print(f"{number:04}: exit status {process.exitcode}", flush=True)
+    found = sorted(options.folder.glob("*.tflite"))
+    index = json.dumps([_row(path) for path in found], indent=1)
+    (options.folder / "index.json").write_text(index)  # this process has no tflite_ort
 
 
-def _network(options: argparse.Namespace, number: int) -> Iterator[dict[str, Any]]:
+def _row(path: Path) -> dict[str, str]:
+    _, family, kind = path.stem.split("_", 2)
+    return {"file": path.name, "family": family, "quant_kind": kind, "kind": "network"}
+
+
+def _network(options: argparse.Namespace, number: int) -> None:
     keras.backend.clear_session()
     keras.utils.set_random_seed(options.seed * 100_003 + number)
     draw = Draw(options.seed * 100_003 + number)
@@ -79,12 +91,11 @@ def _network(options: argparse.Namespace, number: int) -> Iterator[dict[str, Any
     for kind in kinds:
         path = options.folder / f"{number:04}_{name}_{kind}.tflite"
         try:
-            path.write_bytes(_converted(model, kind))
+            path.write_bytes(_converted(model, kind))  # this process has no tflite_ort
         except (ValueError, RuntimeError, tf.errors.OpError) as error:
             print(f"{path.name}: {type(error).__name__}: {str(error)[:120]}", flush=True)
             continue
         print(path.name, path.stat().st_size, flush=True)
-        yield {"file": path.name, "family": name, "quant_kind": kind, "kind": "network"}
 
 
 def _converted(model: keras.Model, kind: str) -> bytes:

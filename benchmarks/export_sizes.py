@@ -42,7 +42,7 @@ def sizes(paths: Sequence[Path]) -> Iterator[Size]:
     """Of every network that can be exported."""
     for path in paths:
         try:
-            model = export_onnx(path)
+            model = export_onnx(path, stateful=True)
         except BridgeError:
             continue
         yield Size(path.stem, path.stat().st_size, model.ByteSize())

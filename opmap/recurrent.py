@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from tflite_ort.base.records import replace
 from tflite_ort.opmap.cells.lstm_basic import basic_lstm
 from tflite_ort.opmap.cells.lstm_float import run_cells
 from tflite_ort.opmap.cells.lstm_float_run import Run
@@ -13,6 +14,7 @@ from tflite_ort.opmap.cells.lstm_float_weights import (
     FloatWeights,
     read_float_weights,
     reals,
+    stays_inside,
     weight_matrix,
 )
 from tflite_ort.opmap.cells.lstm_integer import run_integer_cell
@@ -186,8 +188,10 @@ def _run(op: View, g: Graph, x: Values, prefix: str, cells: Mapping[str, FloatWe
         raise Untranslatable("a projection to nothing")
     if has_zero(*h.shape) and not is_known(batch_of(op)):
         raise Untranslatable("a state without rows")
-    states = _rows(g, h, outputs), _rows(g, c, cell.size)
     steps = steps_of(op)
+    if g.target.ignored_clip or stays_inside(cell, c, steps):
+        cell = replace(cell, cell_clip=0.0)
+    states = _rows(g, h, outputs), _rows(g, c, cell.size)
     return Run(cell, x, *states, is_one(steps), batch_of(op), steps, prefix == "bw_")
 
 

@@ -123,6 +123,7 @@ NAMES_PROVIDERS = (
         "bridge/providers/traits.py",
         "bridge/compiled_model/options.py",
         "bridge/compiled_model/vendor_options.py",
+        "bridge/export/presets.py",
     ),
 )
 

@@ -29,7 +29,7 @@ def refused() -> Reasons:
             except BridgeError:
                 continue
             try:
-                export_onnx(model)
+                export_onnx(model, stateful=True)
             except ExportError as error:
                 found[op.name, _reason(error)].append(type.name)
     return found

@@ -153,9 +153,9 @@ def test_help_of_the_options_says_their_values_and_defaults() -> None:
     for said in (
         "--weights uint8|int8 Type of quantised weights",
         "[default: uint8]",
-        "--opset N ONNX opset of the nodes. [17 to 24; default: 21]",
+        "--opset N ONNX opset of the nodes; without, 21 or that of --for. [17 to 24]",
         "--stateful / --stateless",
-        "[default: stateful]",
+        "without, --stateless if only layers over sequences have variables.",
     ):
         assert said in text
     assert "INPUTS..." in CliRunner().invoke(app, ["predict", "-h"]).stdout

@@ -156,7 +156,7 @@ def test_float16_halves_weights_and_keeps_the_boundary() -> None:
 @pytest.mark.parametrize("name", ["tf__lstm_seq_f32", "mlperf-tiny__vww_96_int8", "tf__gru_f32",
                                   "pypi-mediapipe__selfie_segmentation"])  # fmt: skip
 def test_float16_networks(name: str) -> None:
-    export_onnx(model_path(f"{name}.tflite"), float16=True, check=True)
+    export_onnx(model_path(f"{name}.tflite"), float16=True, stateful=True, check=True)
 
 
 LOADED = """
@@ -291,8 +291,8 @@ def test_rename() -> None:
 
 def test_state_is_renamed_too() -> None:
     path = model_path("tf__lstm_seq_f32.tflite")
-    before, after = states(export_onnx(path))[0]
-    renamed = export_onnx(path, rename={before: "h", after: "next_h"})
+    before, after = states(export_onnx(path, stateful=True))[0]
+    renamed = export_onnx(path, stateful=True, rename={before: "h", after: "next_h"})
     assert states(renamed)[0] == ["h", "next_h"]
     onnx.checker.check_model(renamed)
     assert {"h", "next_h"} <= {v.name for v in (*renamed.graph.input, *renamed.graph.output)}

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -23,11 +24,15 @@ from tflite_ort.export import form as export_form
 from tflite_ort.schema import AddOptions, Op
 
 ROOT = Path(__file__).parents[1]
-MODEL = graph_model(
-    {"x": T((300,)), "w": T.constant(np.arange(300, dtype=np.float32) / 7), "y": T((300,))},
-    [Node(Op.ADD, ["x", "w"], ["y"], AddOptions())],
-    ["y"],
-)
+
+
+def sums(unit: float) -> bytes:
+    weights = np.arange(300, dtype=np.float32) / np.float32(unit)
+    tensors = {"x": T((300,)), "w": T.constant(weights), "y": T((300,))}
+    return graph_model(tensors, [Node(Op.ADD, ["x", "w"], ["y"], AddOptions())], ["y"])
+
+
+MODEL = sums(7)
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
@@ -115,6 +120,42 @@ def test_external_data_and_graph_come_together(
         export_onnx(model, target, weights="int8")
     assert (target.read_bytes(), data.read_bytes()) == before
     assert sorted(out.parent.iterdir()) == [out, target, data]
+
+
+def test_an_export_that_is_killed_between_its_files_leaves_the_earlier_one(
+    out: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The earlier graph goes on finding its own weights, and the next export clears up."""
+    target = out.parent / "m.onnx"
+
+    def weights() -> set[str]:
+        return {path.name for path in target.parent.glob("m.onnx.*")}
+
+    def read() -> bytes:
+        return onnx.load(target).SerializeToString()  # with the weights that it names
+
+    export_onnx(model, target, external_data=True)
+    before, publish = read(), files._Draft.publish
+
+    def killed(draft: Any) -> None:
+        if draft._target == target:
+            raise KeyboardInterrupt
+        publish(draft)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files._Draft, "publish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            export_onnx(sums(11), target, external_data=True)
+    assert read() == before
+    assert len(weights()) == 2
+    export_onnx(sums(11), target, external_data=True)
+    assert read() != before
+    assert len(weights()) == 1
+    export_onnx(model, target, external_data=True)
+    assert read() == before
+    assert weights() == {"m.onnx.data"}
+    export_onnx(model, target, external_data=True)
+    assert (read(), weights()) == (before, {"m.onnx.data"})
 
 
 def test_external_data_has_no_place_beside_a_device(

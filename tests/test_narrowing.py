@@ -324,7 +324,8 @@ def computed_from_outside(graph: onnx.GraphProto, outer: frozenset[str] = frozen
 @pytest.mark.parametrize("form", [{}, {"peephole": True}, {"layer_norm": True}], ids=str)
 def test_a_scan_reads_no_computed_value_from_outside(form: dict[str, bool]) -> None:
     """OpenVINO counts such values as inputs of the Scan, and refuses the file."""
-    proto = export_onnx(Lstm(arithmetic="8x8_16", features=32, cells=32, **form).model())
+    content = Lstm(arithmetic="8x8_16", features=32, cells=32, **form).model()
+    proto = export_onnx(content, stateful=True)
     assert {"Scan", "Cast"} <= {node.op_type for node in proto.graph.node}
     assert not computed_from_outside(proto.graph)
     onnx.checker.check_model(proto, full_check=True)

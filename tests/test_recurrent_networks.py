@@ -171,7 +171,7 @@ def test_network_as_converters_make_them(build: Any) -> None:
 
 
 def test_keras_layer_is_two_lstms_in_onnx() -> None:
-    graph = export_onnx(keras_bidirectional()).graph
+    graph = export_onnx(keras_bidirectional(), stateful=True).graph
     assert [node.op_type for node in graph.node].count("LSTM") == 2
 
 

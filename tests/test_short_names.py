@@ -28,7 +28,7 @@ def nodes_of(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
 
 
 def test_a_network_of_many_nodes_has_short_names() -> None:
-    proto = export_onnx(model_path(LSTM))
+    proto = export_onnx(model_path(LSTM), stateful=True)
     nodes = nodes_of(proto.graph)
     assert sum(not node.name for node in nodes) > len(nodes) // 2
     inner = [n for node in nodes for n in node.output if not node.name]
@@ -41,7 +41,7 @@ def test_a_network_of_many_nodes_has_short_names() -> None:
 def test_tensors_of_the_model_keep_their_names() -> None:
     """And so do the nodes that make them, and all nodes of an operator that becomes a few."""
     model = model_path(LSTM)
-    proto = export_onnx(model)
+    proto = export_onnx(model, stateful=True)
     interpreter = Interpreter(model)
     interpreter.allocate_tensors()
     details = interpreter.get_tensor_details()
@@ -59,7 +59,7 @@ def test_names_of_tensors_are_not_taken_again() -> None:
     tensors = {"a": T((1, 4)), "b": T((1, 4)), "c": T((1, 4)), "d": T((1, 4))}
     steps = [Node(Op.ATAN2, ["a", "b"], ["c"]), Node(Op.ATAN2, ["c", "b"], ["d"])]
     content = graph_model(tensors, steps, ["d"])
-    proto = export_onnx(content)
+    proto = export_onnx(content, stateful=True)
     made = [name for node in proto.graph.node for name in node.output]
     assert "c" in made and sum(not node.name for node in proto.graph.node) > 20
     assert len({*made, "a", "b"}) == len(made) + 2
@@ -111,7 +111,7 @@ def test_first_values_of_states_are_not_joined() -> None:
 
 
 def test_a_bidirectional_layer_has_its_constants_once() -> None:
-    proto = export_onnx(model_path("tf__bilstm_f32.tflite"))
+    proto = export_onnx(model_path("tf__bilstm_f32.tflite"), stateful=True)
     stored = [each.raw_data for each in proto.graph.initializer if each.data_type == 3]
     large = [each for each in stored if len(each) >= 64]
     assert len(large) == len(set(large)) > 0

@@ -83,6 +83,17 @@ def move(path: Path, target: Path) -> Path:
     return path.replace(target)
 
 
+def remove(path: Path) -> None:
+    """Remove what is of no use any more, if that can be done.
+
+    Raises:
+        OSError: `guard` refuses it.
+    """
+    guard.check_written(path)
+    with suppress(OSError):
+        path.unlink()
+
+
 def made_folder(folder: Target, *below: str) -> Path:
     """A folder, made where it is missing, with those on the way.
 

@@ -8,13 +8,12 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import onnx
 import typer
-from onnx.external_data_helper import uses_external_data
+from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
 from tflite_ort.bundles import open_bundle
 from tflite_ort.command.arguments import (
@@ -31,6 +30,31 @@ from tflite_ort.command.arguments import (
     one_each,
     refuse_unused,
     resolver_of,
+)
+from tflite_ort.command.export_options import (
+    AllSignatures,
+    Batch,
+    Check,
+    CustomOpsOption,
+    Decode,
+    Dequantize,
+    Exact,
+    ExternalData,
+    Float16,
+    FloatIo,
+    For,
+    ImageInput,
+    LstmClip,
+    LstmClipOption,
+    Nchw,
+    Opset,
+    Out,
+    Rename,
+    Shapes,
+    StateDefaults,
+    Stateful,
+    Weights,
+    WeightsOption,
 )
 from tflite_ort.command.export_summary import Verbose, print_summary
 from tflite_ort.command.outputs import STDOUT, file_at
@@ -53,118 +77,12 @@ from tflite_ort.model.batch import checked_batch
 from tflite_ort.model.opening import holds_bundle
 from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.model.signature_model import signature_model
-from tflite_ort.opmap.onnx_graph.opsets import IR_VERSIONS, OPSET
 from tflite_ort.providers.exported_state import first_state
 from tflite_ort.schema import read_model
 from tflite_ort.verification.report import OFF
 
-
-class Weights(StrEnum):
-    """How an exported file stores quantised weights."""
-
-    UINT8 = "uint8"
-    INT8 = "int8"
-
-
-class CustomOps(StrEnum):
-    """What becomes of custom operators without a translation."""
-
-    DOMAIN = "domain"
-
-
 # What is compared of a model that is decoded.
 _DECODED = "the network before its decoding"
-
-
-Shapes = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=SIZES",
-        help="An input's shape, as image=batch,224,224,3: a name or ? leaves a size open.",
-    ),
-]
-Batch = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME|NUMBER",
-        help="Put a batch in front of every input and output: of a size with this name, or of "
-        "this number.",
-    ),
-]
-CustomOpsOption = Annotated[
-    CustomOps | None,
-    typer.Option(
-        help="domain: write what has no translation as nodes of the domain tflite.custom."
-    ),
-]
-
-
-WeightsOption = Annotated[
-    Weights, typer.Option(help="Type of quantised weights; int8 as some accelerators need it.")
-]
-Out = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="OUT",
-        help="The file to write, or a folder for it; without, MODEL with suffix .onnx; - is "
-        "standard output. Of a bundle, and of all signatures, a folder.",
-    ),
-]
-AllSignatures = Annotated[
-    bool,
-    typer.Option("--all-signatures", help="Write a file for each signature, into the folder OUT."),
-]
-Opset = Annotated[
-    int, typer.Option(min=min(IR_VERSIONS), max=max(IR_VERSIONS), help="ONNX opset of the nodes.")
-]
-Float16 = Annotated[
-    bool, typer.Option("--float16", help="16-bit floats inside; inputs and outputs stay.")
-]
-Nchw = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="An input or output with its channels first; repeatable."),
-]
-Rename = Annotated[
-    list[str] | None,
-    typer.Option(metavar="OLD=NEW", help="Give an input or output another name; repeatable."),
-]
-StateDefaults = Annotated[
-    bool,
-    typer.Option(
-        "--state-defaults",
-        help="Let a run that is not fed a state start it; ONNX Runtime warns of such files.",
-    ),
-]
-ExternalData = Annotated[
-    bool,
-    typer.Option("--external-data", help="Write the weights into a file of their own, OUT.data."),
-]
-Exact = Annotated[
-    bool,
-    typer.Option(
-        "--exact", help="Compute 16-bit activations exactly as TFLite does, in more nodes."
-    ),
-]
-Stateful = Annotated[
-    bool,
-    typer.Option(
-        "--stateful/--stateless",
-        help="Variables as inputs and outputs, or every run starts from their first values.",
-    ),
-]
-Decode = Annotated[
-    bool, typer.Option("--decode", help="Let the graph end in boxes, landmarks, masks or classes.")
-]
-ImageInput = Annotated[
-    bool,
-    typer.Option(
-        "--image-input", help="--decode, and let the graph begin at a picture of any size."
-    ),
-]
-Check = Annotated[
-    bool,
-    typer.Option("--check", help="Run the file beside the interpreter; exit code 4 if it is off."),
-]
 
 
 def export(
@@ -174,16 +92,20 @@ def export(
     signature: SignatureKey = None,
     all_signatures: AllSignatures = False,
     as_json: AsJson = False,
+    for_: For = None,
     weights: WeightsOption = Weights.UINT8,
-    opset: Opset = OPSET,
+    opset: Opset = None,
     float16: Float16 = False,
+    dequantize: Dequantize = False,
+    float_io: FloatIo = False,
     shape: Shapes = None,
     batch: Batch = None,
     nchw: Nchw = None,
     rename: Rename = None,
     external_data: ExternalData = False,
     exact: Exact = False,
-    stateful: Stateful = True,
+    lstm_clip: LstmClipOption = LstmClip.KEEP,
+    stateful: Stateful = None,
     state_defaults: StateDefaults = False,
     custom_ops: CustomOpsOption = None,
     decode: Decode = False,
@@ -198,41 +120,54 @@ def export(
     """Write a model as ONNX; of a bundle every model, with a list of them, into a folder."""
     _refuse_unused(context, stateful=stateful, to_file=out != STDOUT)
     options: dict[str, Any] = {
-        "weights": weights.value,
-        "hybrid": hybrid.value,
+        **{"weights": weights.value, "hybrid": hybrid.value},
         "input_shapes": one_each(map(_named_shape, shape or ()), "--shape"),
         "batch": _batch(batch),
         "resolver": resolver_of(resolver),
-        "custom_ops": None if custom_ops is None else custom_ops.value,
+        "custom_ops": custom_ops and custom_ops.value,
         "stateful": stateful,
         "external_roots": external_root or (),
         "budgets": budgets(budget),
         "decode": IMAGE if image_input else decode,
     }
-    form: Written = {"opset": opset, "float16": float16, "nchw": nchw or ()}
-    form |= {"rename": one_each(map(_named_new, rename or ()), "--rename"), "exact": exact}
-    form |= {"external_data": external_data, "state_defaults": state_defaults}
-    said = {"as_json": as_json, "verbose": verbose}
+    form: Written = {"for_": for_, "float16": float16, "nchw": nchw or (), "exact": exact}
+    form |= {"opset": opset} if opset else {}
+    form["rename"] = one_each(map(_named_new, rename or ()), "--rename")
+    form |= {"dequantize": dequantize, "float_io": float_io, "state_defaults": state_defaults}
+    form |= {"external_data": external_data, "lstm_clip": lstm_clip.value}
     _check_choices(options, form, signature, all_signatures)
+    said = {"as_json": as_json, "verbose": verbose}
     if holds_bundle(model):
         _check_of_bundle(form, signature, all_signatures)
         _export_bundle(model, _folder(model, out), check, options, as_json=as_json)
     elif all_signatures:
-        read = read_model(model, external_roots=external_root or (), budgets=budgets(budget))
-
-        def write(key: str, path: Path) -> None:
-            _export(model, str(path), options, {**form, "signature": key}, check, **said)
-
-        write_signatures(read, _folder(model, out), write)
+        _export_signatures(model, _folder(model, out), options, form, check, said)
     else:
-        target = _target(model, out)
-        _export(model, target, options, {**form, "signature": signature}, check, **said)
+        form["signature"] = signature
+        _export(model, _target(model, out), options, form, check, **said)
 
 
 def _target(model: Path, out: str | None) -> str:
     """The file to write, or standard output."""
     beside = _beside(model, ".onnx")
     return str(beside) if out is None else file_at(out, beside.name)
+
+
+def _export_signatures(
+    model: Path,
+    folder: Path,
+    options: dict[str, Any],
+    form: Written,
+    check: bool,
+    said: Mapping[str, bool],
+) -> None:
+    """Write a file for each signature."""
+    read = read_model(model, external_roots=options["external_roots"], budgets=options["budgets"])
+
+    def write(key: str, path: Path) -> None:
+        _export(model, str(path), options, {**form, "signature": key}, check, **said)
+
+    write_signatures(read, folder, write)
 
 
 def _batch(text: str | None) -> int | str | None:
@@ -285,8 +220,8 @@ def _export(
         print_summary(exported, model, Path(target), size, differences, verbose=verbose)
 
 
-def _refuse_unused(context: typer.Context, *, stateful: bool, to_file: bool) -> None:
-    if not stateful:
+def _refuse_unused(context: typer.Context, *, stateful: bool | None, to_file: bool) -> None:
+    if stateful is False:
         refuse_unused(context, "not with --stateless", "state_defaults")
     if not to_file:
         refuse_unused(context, "needs a file", "external_data")
@@ -295,9 +230,10 @@ def _refuse_unused(context: typer.Context, *, stateful: bool, to_file: bool) -> 
 def _check_choices(
     options: Mapping[str, Any], form: Written, signature: str | None, all_signatures: bool
 ) -> None:
-    if options["decode"] and not (Form(**form).plain and options["batch"] is None):
+    if options["decode"] and not (Form.of(form).plain and options["batch"] is None):
         raise typer.BadParameter(
-            "takes no --batch, --opset, --float16, --nchw, --rename or --external-data",
+            "takes no --batch, --opset, --float16, --nchw, --rename or --external-data, and no "
+            "--for, --dequantize, --float-io or --lstm-clip",
             param_hint="--decode",
         )
     if signature is not None and all_signatures:
@@ -305,12 +241,12 @@ def _check_choices(
 
 
 def _check_of_bundle(form: Written, signature: str | None, all_signatures: bool) -> None:
-    made, plain = Form(**form), Form()
+    made, plain = Form.of(form), Form()
     given = [name for name in form if getattr(made, name) != getattr(plain, name)]
     given += ["signature"] if signature is not None else []
     given += ["all_signatures"] if all_signatures else []
     if given:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        names = ", ".join(f"--{name.rstrip('_').replace('_', '-')}" for name in given)
         raise typer.BadParameter("of a bundle all is written as it is", param_hint=names)
 
 
@@ -353,10 +289,10 @@ def _record(
 
 
 def _written_bytes(exported: onnx.ModelProto, target: Path) -> int:
-    """The size of an export's files. An earlier export may have left its weights beside it."""
-    files = [target]
-    if any(map(uses_external_data, exported.graph.initializer)):
-        files.append(target.with_name(f"{target.name}.data"))
+    """The size of an export's files."""
+    external = filter(uses_external_data, exported.graph.initializer)
+    names = {ExternalDataInfo(tensor).location for tensor in external}
+    files = [target, *(target.with_name(name) for name in names)]
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
@@ -398,11 +334,12 @@ def _checked(
     Raises:
         ExportMismatch: one is too far.
     """
-    form, resolver = Form(**written), options["resolver"] or BuiltinOpResolver()
+    form, resolver = Form.of(written), options["resolver"] or BuiltinOpResolver()
     roots, limits = options["external_roots"], options["budgets"]
     read = read_model(model, external_roots=roots, budgets=limits)
     if form.signature is not None:
         read = signature_model(read, form.signature)
+    read, form = form.prepared(read), form.laid_out(read)
     source = as_exported(read, options["input_shapes"], options["batch"], resolver)
     found = check_export(
         exported, target, source, hybrid=options["hybrid"], resolver=resolver, form=form

@@ -267,7 +267,7 @@ def _write_overlay(report: Report, folder: Path, exported: ModelProto | None) ->
 def _exported(model: Model, hybrid: str, resolver: OpResolver | None) -> ModelProto | None:
     """The model as ONNX; None where it cannot be exported."""
     try:
-        return export_onnx(model, hybrid=hybrid, resolver=resolver)
+        return export_onnx(model, hybrid=hybrid, resolver=resolver, stateful=True)
     except ExportError:
         return None
 

@@ -19,20 +19,17 @@ from tflite_ort.custom.export import DOMAIN, untranslated, with_custom_nodes
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.export.check import check_export
 from tflite_ort.export.decoded import IMAGE, write_decoded
+from tflite_ort.export.finishing import finish
 from tflite_ort.export.form import Form, Written
 from tflite_ort.export.shapes import Given, Shaped, shaped
 from tflite_ort.export.signature_state import SharedState, shared_state
-from tflite_ort.export.state import first_values, lower_with_state
+from tflite_ort.export.state import first_values, layers_with_state, lower_with_state
 from tflite_ort.model.missing_operators import check_operators
 from tflite_ort.model.opening import check_hybrid, check_resolver, model_source
 from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.model.signature_model import signature_model, signature_of
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
-from tflite_ort.opmap.onnx_graph.writing.equal_constants import join_equal_constants
-from tflite_ort.opmap.onnx_graph.writing.narrowing import narrow_constants
-from tflite_ort.opmap.onnx_graph.writing.short_names import shorten_names
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.schema import (
     Budgets,
@@ -52,6 +49,10 @@ from tflite_ort.versioning.resolver import OpResolver
 
 _ADVICE = f"custom_ops='domain' writes custom operators as nodes of the domain {DOMAIN}."
 _IN_NUMPY = "Interpreter has numpy kernels for these operators."
+_ANEW = (
+    "each run starts {} from zero, as a layer over whole sequences does; stateful=True "
+    "(--stateful) makes its state inputs and outputs, and stateful=False says this"
+)
 _NAMED = 8  # inputs in a message
 _KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 
@@ -66,7 +67,7 @@ def export_onnx(
     batch: int | str | None = None,
     resolver: OpResolver | None = None,
     custom_ops: str | None = None,
-    stateful: bool = True,
+    stateful: bool | None = None,
     external_roots: Sequence[str | os.PathLike[str]] = (),
     budgets: Budgets | None = None,
     check: bool = False,
@@ -78,9 +79,8 @@ def export_onnx(
     Args:
         model: a ``.tflite`` file, a bundle with one model, the bytes of either, or a `Model`.
         output: the file to write; weights above 2 GB go into a second file, ``<output>.data``.
-        weights: ``"uint8"`` writes quantised int8 weights as uint8, exact on every CPU; ``"int8"``
-            keeps them signed, for TensorRT and QNN. ONNX Runtime on an x86 CPU without VNNI is
-            exact with these only if the session entry ``session.x64quantprecision`` is 1.
+        weights: ``"uint8"`` writes int8 weights as uint8, exact on every CPU; ``"int8"`` keeps
+            them: on x86 without VNNI that needs ``session.x64quantprecision`` in ONNX Runtime.
         hybrid: how float activations are multiplied by integer weights, see `Interpreter`.
         input_shapes: shapes by input name. A size that is None or a name stays open:
             ``{"image": ("batch", None, None, 3)}``. Another first size than 1 makes a batch of
@@ -91,7 +91,8 @@ def export_onnx(
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
             domain ``tflite.custom``, its options as attributes. None refuses such a model.
         stateful: variables become inputs and outputs, ``h`` and ``h_next``, which ``tflite.state``
-            in the metadata lists, see `first_state`. False: every run starts from the first values.
+            in the metadata lists, see `first_state`. False: every run starts from the first values;
+            None: with an ExportWarning, where only layers over sequences have variables.
         external_roots, budgets: see `read_model`; a `Model` keeps its own.
         check: run file and interpreter on the same random inputs, see `check_export`.
         decode: True returns boxes, landmarks, masks or classes; ``"image"`` also takes a picture.
@@ -99,19 +100,19 @@ def export_onnx(
 
     Returns:
         The ONNX model, without the data of weights that are in a second file. Names, dtypes and
-        layout are the TFLite model's, but a complex value is two floats. Nodes are named
-        as ``CONV_2D_12/Conv``; `properties` explains ``metadata_props``.
+        layout are the TFLite model's, but a complex value is two floats. Nodes are named as
+        ``CONV_2D_12/Conv``; `properties` explains ``metadata_props``.
 
     Raises:
         ModelError, VersionError, OSError: a file cannot be read or written, or exceeds a budget.
         ExportError: lists all operators without a translation; graph does not load; `check` fails.
     """
     form = _chosen_form(weights, hybrid, custom_ops, decode, batch, written)
-    resolver, target = resolver or BuiltinOpResolver(), form.target(weights, hybrid)
-    source, origin, shared = _source(model, budgets, external_roots, form, resolver)
-    sizes, state = (input_shapes or {}, batch), shared if stateful else None
+    resolver, sizes = resolver or BuiltinOpResolver(), (input_shapes or {}, batch)
+    source, origin, shared, form = _source(model, budgets, external_roots, form, resolver)
+    aim, state = (form, form.target(weights, hybrid)), (shared, stateful)
     with _enough_memory():
-        given, lowered = _told(_translated(source, sizes, resolver, target, custom_ops, state))
+        given, lowered = _told(_translated(source, sizes, resolver, aim, custom_ops, state))
         proto = form.write(lowered.model, source, origin, path := None if decode else output)
     if check:
         check_export(proto, path, given, hybrid=hybrid, resolver=resolver, form=form)
@@ -124,8 +125,8 @@ def made_for(target: Target, model: Source, resolver: OpResolver) -> onnx.ModelP
     Raises:
         BridgeError: as `export_onnx`.
     """
-    source, _, shared = _source(model, None, (), Form(), resolver)
-    _, lowered, _ = _translated(source, ({}, None), resolver, target, None, shared)
+    source, _, shared, form = _source(model, None, (), Form(), resolver)
+    _, lowered, _ = _translated(source, ({}, None), resolver, (form, target), None, (shared, True))
     return Form().write(lowered.model, source, None, None)
 
 
@@ -133,9 +134,9 @@ def _translated(
     source: Model,
     sizes: tuple[Given, int | str | None],
     resolver: OpResolver,
-    target: Target,
+    aim: tuple[Form, Target],
     custom_ops: str | None,
-    shared: SharedState | None,
+    state: tuple[SharedState, bool | None],
 ) -> tuple[Model, Lowered, str]:
     """The model of these shapes and of this batch, what it becomes, and why sizes that the file
     leaves open are fixed; empty where they are not."""
@@ -147,10 +148,11 @@ def _translated(
 
     def lower(as_signed: bool) -> tuple[Shaped, Lowered]:
         given = shaped(source, shapes, batch, resolver, as_signed=as_signed)
-        return given, _lowered(given, resolver, target, domain=domain, shared=shared)
+        return given, _lowered(given, resolver, *aim, domain=domain, state=state)
 
     graph = source.subgraphs[0]
-    signed = left_open(source, shapes, of_sample=batch is not None)
+    is_fixed = aim[0].preset.fixed
+    signed = () if is_fixed else left_open(source, shapes, of_sample=batch is not None)
     given, lowered, fixed = _opened(lower, [graph.tensors[index].name for index in signed])
     return given.model, lowered, fixed
 
@@ -194,9 +196,9 @@ def _source(
     external_roots: Sequence[str | os.PathLike[str]],
     form: Form,
     resolver: OpResolver,
-) -> tuple[Model, Source | None, SharedState]:
-    """The model, of a signature if `form` names one, what it was read from, and the state that it
-    shares with other signatures."""
+) -> tuple[Model, Source | None, SharedState, Form]:
+    """The model, of a signature if `form` names one, what it was read from, the state that it
+    shares with other signatures, and the form that suits it."""
     origin = None
     _check_source(model)
     check_resolver(resolver)
@@ -216,7 +218,8 @@ def _source(
         source = signature_model(source, form.signature)
         shared = shared.moved({0: index, index: 0})
     form.check(source)
-    return source, origin, shared
+    with _enough_memory():
+        return form.prepared(source), origin, shared, form.laid_out(source)
 
 
 def _chosen_form(
@@ -232,9 +235,12 @@ def _chosen_form(
         raise TypeError(f"export_onnx takes no {name!r}{near}")
     if isinstance(names := written.get("nchw", ()), str | bool):
         raise TypeError(f"nchw is a list of inputs and outputs, such as ['image'], got {names!r}")
-    form = Form(**written)
+    form = Form.of(written)
     if decode and not (form.plain and batch is None):
-        raise ValueError("decode takes no batch, opset, float16, nchw, rename or external_data")
+        raise ValueError(
+            "decode takes no batch, opset, float16, nchw, rename or external_data, and no for_, "
+            "dequantize, float_io or lstm_clip"
+        )
     if decode not in (False, True, IMAGE):
         raise ValueError(f"decode must be True, False or {IMAGE!r}, got {decode!r}")
     if weights not in ("uint8", "int8"):
@@ -270,19 +276,30 @@ def _check_shapes(input_shapes: object) -> None:
 def _lowered(
     given: Shaped,
     resolver: OpResolver,
+    form: Form,
     target: Target,
     *,
     domain: bool,
-    shared: SharedState | None,
+    state: tuple[SharedState, bool | None],
 ) -> Lowered:
     """The primary subgraph as one graph; custom operators without a translation as nodes of the
-    domain `tflite.custom`, if they are to be."""
+    domain `tflite.custom`, if they are to be.
+
+    Args:
+        state: what signatures share, and whether it becomes inputs and outputs.
+    """
     with closing(BoundResolver(resolver, given.model)) as bound:
         model = bound.model_for(0, given.shapes)
         graph = specialize(model, 0, given.shapes, bound.kernels, bound.preparers())
         values = first_values(graph, bound)
+    shared, stateful = state
+    is_asked = stateful is None and not form.state_defaults
+    anew = layers_with_state(graph) if is_asked else []
+    shared_or_none = None if anew or stateful is False else shared
     name = given.model.subgraphs[0].name or "main"
-    lower = partial(lower_with_state, graph, values, target=target, name=name, shared=shared)
+    lower = partial(
+        lower_with_state, graph, values, target=target, name=name, shared=shared_or_none
+    )
     try:
         lowered = lower(resolver.translators)
     except Untranslatable as error:  # of an output
@@ -293,12 +310,11 @@ def _lowered(
         lowered = lower(custom.translators)
     if lowered.refusals:
         raise _refused(graph, lowered.refusals, resolver, advise=not domain)
-    narrow_constants(lowered.model)
-    join_equal_constants(lowered.model.graph)
-    if target.weights == "int8":
-        part_signed_weights(lowered.model.graph)
-    shorten_names(lowered.model.graph)
+    signed = target.weights == "int8"
+    finish(lowered.model, given.model, form, signed_weights=signed)
     _check_loads(lowered.model)
+    if anew:
+        warn_caller(_ANEW.format(", ".join(anew[:_NAMED])), ExportWarning)
     return lowered
 
 

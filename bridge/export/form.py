@@ -5,32 +5,31 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import IO, TypedDict
+from typing import TypedDict
 
 import onnx
 
 from tflite_ort.base.files import is_replaceable, write_bytes, writing
-from tflite_ort.base.records import field, record
+from tflite_ort.base.records import field, record, replace
 from tflite_ort.base.suggestions import suggestion
 from tflite_ort.bundles.bundle import Source
+from tflite_ort.export.dequantized import with_floats
+from tflite_ort.export.external_weights import data_path, remove_earlier, write_weights
+from tflite_ort.export.presets import FLOATS, SIGNED, Preset, preset_of
 from tflite_ort.metadata import properties
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.opsets import IR_VERSIONS, OPSET
-from tflite_ort.opmap.onnx_graph.serialization import Place, serialized
+from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.opmap.onnx_graph.writing.half_floats import halve
 from tflite_ort.providers.exported_state import PAIRS, take_first_values
-from tflite_ort.schema import ExportError, Model
+from tflite_ort.schema import ExportError, Model, TensorType
 from tflite_ort.version import __version__
 
 # A protobuf cannot hold more.
 _PROTOBUF_BYTES = 2**31 - 1
 # Inside a file: room for the graph beside the weights.
 _INLINE_LIMIT = _PROTOBUF_BYTES - (64 << 20)
-# Beside a file: what is smaller stays in the graph; the others begin where pages do, to be mapped.
-_EXTERNAL_BYTES = 1024
-_ALIGNMENT = 4096
 # A layout is another one from this rank on.
 _RANK_OF_LAYOUTS = 3
 
@@ -53,6 +52,13 @@ class Written(TypedDict, total=False):
         state_defaults: the file has the first value of each state, so a run without it starts the
             state. ONNX Runtime warns of each, and some of its providers then ignore the value
             that is fed. Otherwise every run needs the state, the first one that of `first_state`.
+        for_: the destination, a key of `PRESETS`, whose row says how the file is written.
+        dequantize: quantized values are floats, clipped to the numbers that codes stand for, and
+            so are weights; inputs and outputs stay as they are.
+        float_io: quantized inputs and outputs are floats.
+        lstm_clip: ``"ignore"`` leaves the clip of LSTM cell states out, so that each LSTM is one
+            node. Then a state beyond the clip, which few models reach, gives other numbers.
+            ``"keep"`` leaves it out where it cannot be reached.
     """
 
     signature: str | None
@@ -63,6 +69,10 @@ class Written(TypedDict, total=False):
     external_data: bool
     exact: bool
     state_defaults: bool
+    for_: str | None
+    dequantize: bool
+    float_io: bool
+    lstm_clip: str
 
 
 @record
@@ -77,11 +87,37 @@ class Form:
     external_data: bool = False
     exact: bool = False
     state_defaults: bool = False
+    for_: str | None = None
+    dequantize: bool = False
+    float_io: bool = False
+    lstm_clip: str = "keep"
 
     def __post_init__(self) -> None:
+        if self.lstm_clip not in ("keep", "ignore"):
+            raise ValueError(f"lstm_clip must be 'keep' or 'ignore', got {self.lstm_clip!r}")
         if self.opset not in IR_VERSIONS:
             first, last = min(IR_VERSIONS), max(IR_VERSIONS)
             raise ValueError(f"opset must be from {first} to {last}, got {self.opset!r}")
+
+    @classmethod
+    def of(cls, written: Written) -> Form:
+        """The form that is asked for: what is not said is as the destination needs it.
+
+        Raises:
+            ValueError: there is no such destination or opset.
+        """
+        given: Written = {"opset": preset_of(written.get("for_")).opset, **written}
+        return cls(**given)
+
+    @property
+    def preset(self) -> Preset:
+        """The row of the destination."""
+        return preset_of(self.for_)
+
+    @property
+    def floats(self) -> bool:
+        """Whether quantized values are floats."""
+        return self.dequantize or self.preset.quantization == FLOATS
 
     @property
     def plain(self) -> bool:
@@ -91,10 +127,43 @@ class Form:
 
     def target(self, weights: str, hybrid: str) -> Target:
         """What the graph is made for."""
-        first = frozenset(self.nchw)
+        preset = self.preset
         return Target(
-            weights, hybrid=hybrid, opset=self.opset, channels_first=first, exact=self.exact
+            "int8" if preset.quantization == SIGNED else weights,
+            hybrid=hybrid,
+            opset=self.opset,
+            channels_first=frozenset(self.nchw),
+            exact=self.exact,
+            cpu_kernels=preset.cpu_kernels,
+            ignored_clip=self.lstm_clip == "ignore",
         )
+
+    def prepared(self, model: Model) -> Model:
+        """The model whose graph is written: one of floats where the form asks for floats.
+
+        Raises:
+            ExportError: an operator has no form of floats.
+        """
+        ends = self.float_io or self.preset.quantization == FLOATS
+        if not (self.floats or ends):
+            return model
+        return with_floats(model, inside=self.floats, ends=ends)
+
+    def laid_out(self, model: Model) -> Form:
+        """This form, with the layout that the destination needs, and the opset of 16-bit codes
+        where there are such codes."""
+        graph = model.subgraphs[0]
+        wide = self.opset == self.preset.opset < OPSET and not self.floats
+        if wide and any(
+            tensor.type is TensorType.INT16 and tensor.quantization is not None
+            for tensor in graph.tensors
+        ):
+            return replace(self, opset=OPSET).laid_out(model)
+        if not self.preset.channels_first or self.nchw:
+            return self
+        tensors = (graph.tensors[index] for index in (*graph.inputs, *graph.outputs))
+        names = [each.name for each in tensors if len(each.shape) > _RANK_OF_LAYOUTS]
+        return replace(self, nchw=tuple(dict.fromkeys(names)))
 
     def check(self, model: Model) -> None:
         """Refuse names of tensors that the model does not have, or that have no other layout.
@@ -145,11 +214,12 @@ class Form:
             return _written_whole(model, output, size)
         if not is_replaceable(output):
             raise ExportError(f"weights of {size} bytes need a file beside {os.fspath(output)}")
-        data = f"{os.fspath(output)}.data"
+        data = data_path(output, model.graph)
         with writing(output, data) as (graph, weights):
-            places = _write_weights(model.graph, weights, Path(data).name)
+            places = write_weights(model.graph, weights, data.name)
             content = serialized(model, external=places)
             graph.write(content)
+        remove_earlier(output, data)
         return onnx.load_model_from_string(content)
 
 
@@ -201,17 +271,3 @@ def _written_whole(
     if output is not None:
         write_bytes(output, content)
     return onnx.load_model_from_string(content)
-
-
-def _write_weights(graph: ir.Graph, stream: IO[bytes], location: str) -> dict[str, Place]:
-    """Write the large initializers one after the other; returns where they are."""
-    places = {}
-    for name, value in graph.initializers.items():
-        tensor = value.const_value
-        if tensor is None or tensor.dtype is ir.DataType.STRING or tensor.nbytes < _EXTERNAL_BYTES:
-            continue
-        start = -stream.tell() % _ALIGNMENT + stream.tell()
-        stream.seek(start)
-        stream.write(tensor.data())
-        places[name] = Place(location, start)
-    return places

@@ -8,6 +8,8 @@ initializer of the same name here; `exported_state.take_first_values` moves it t
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,11 +33,29 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.values.sizes import cancelled, is_known, known_product, unknown_size
+from tflite_ort.schema.values.sizes import (
+    cancelled,
+    is_known,
+    is_one,
+    known_product,
+    unknown_size,
+)
 from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]
+
+_SEQUENCES = frozenset(
+    {
+        *(Op.UNIDIRECTIONAL_SEQUENCE_LSTM, Op.BIDIRECTIONAL_SEQUENCE_LSTM),
+        *(Op.UNIDIRECTIONAL_SEQUENCE_RNN, Op.BIDIRECTIONAL_SEQUENCE_RNN),
+    }
+)
+_STEPS_OF_CELLS = frozenset({Op.LSTM, Op.RNN})
+# The inputs of cells that are states, and what they are called.
+_STATES = {"output_state": "h", "hidden_state": "h", "cell_state": "c"}
+# The names that converters give to constants, which states begin with.
+_CONSTANT = re.compile(r"(arith\.constant|tfl\.pseudo_q?const|[cC]onst|cst)\d*")
 
 
 def first_values(graph: Specialized, resolver: BoundResolver) -> dict[int, Array]:
@@ -65,6 +85,24 @@ def first_values(graph: Specialized, resolver: BoundResolver) -> dict[int, Array
     return {index: value for index, value in values.items() if value is not None}
 
 
+def layers_with_state(graph: Specialized) -> list[str]:
+    """The layers over whole sequences that `graph` has, if nothing else keeps a state in it. Such a
+    model is meant to start each sequence anew; a layer of one step goes on with its stream."""
+    users = [
+        op
+        for op in _left(graph)
+        if any(t.index in graph.variables for t in (*op.present_inputs(), *op.variables()))
+    ]
+    sequences = all(op.op in _SEQUENCES and not is_one(_steps(op)) for op in users)
+    return [op.label for op in users] if sequences else []
+
+
+def _steps(op: OperatorView[Any]) -> int:
+    """How many steps a sequence has."""
+    shape = op["input"].shape
+    return shape[0 if op.options.time_major else 1] if len(shape) > 2 else 1
+
+
 def lower_with_state(
     graph: Specialized,
     first: Mapping[int, Array],
@@ -84,6 +122,8 @@ def lower_with_state(
         ExportError: not `shared`, and a variable without a first value is read.
     """
     operators, stateful = _left(graph), shared is not None
+    if not stateful:
+        operators = _with_constants(graph, operators, first)
     read, written = _used(graph, operators, {} if shared is None else shared.names)
     state = {tensor.index for tensor in (*read, *written)} if stateful else ()
     given = [graph.tensors[index] for index in graph.inputs if index not in state]
@@ -120,6 +160,30 @@ def lower_with_state(
     return lowered
 
 
+def _with_constants(
+    graph: Specialized, operators: Sequence[OperatorView[Any]], first: Mapping[int, Array]
+) -> list[OperatorView[Any]]:
+    """`operators`, where a variable that one sequence alone has is its first value."""
+    users = Counter(
+        index
+        for op in operators
+        for index in {tensor.index for tensor in op.present_inputs()} & graph.variables.keys()
+    )
+
+    def fixed(tensor: TensorView | None) -> TensorView | None:
+        value = None if tensor is None else first.get(tensor.index)
+        if tensor is None or value is None or users[tensor.index] != 1:
+            return tensor
+        if not is_known(*tensor.shape) or value.shape != tuple(tensor.shape):
+            return tensor
+        return replace(tensor, constant=value, is_variable=False)
+
+    return [
+        replace(op, inputs=tuple(map(fixed, op.inputs))) if op.op in _SEQUENCES else op
+        for op in operators
+    ]
+
+
 def _open_rows(value: ir.Value, given: Sequence[TensorView]) -> None:
     """Let a variable that other signatures set have a row for each sample of an open batch."""
     if not all(is_known(*tensor.shape) for tensor in given):
@@ -146,17 +210,42 @@ def _used(
     read: dict[int, TensorView] = {}
     written: dict[int, TensorView] = {}
 
+    cells = _cell_names(operators)
+
     def named(tensor: TensorView) -> TensorView:
-        own = tensor.name or f"state_{tensor.index}"
+        own = cells.get(tensor.index) or tensor.name or f"state_{tensor.index}"
         return replace(tensor, name=names.get(graph.variables[tensor.index], own))
 
     for op in operators:
         for tensor in op.present_inputs():
-            known = tensor.index in read or tensor.index in written
+            known = tensor.index in read or tensor.index in written or tensor.is_constant
             if tensor.index in graph.variables and not known and not only_sets(op, tensor):
                 read[tensor.index] = named(tensor)
         written.update((tensor.index, _resized(named(tensor))) for tensor in op.variables())
     return list(read.values()), list(written.values())
+
+
+def _cell_names(operators: Sequence[OperatorView[Any]]) -> dict[int, str]:
+    """By tensor, what a state of a cell is called that has the name of a converter's constant: the
+    kind of the layer, its number, and what the state is, such as ``lstm_1/h``."""
+    found, counts = dict[int, str](), Counter[str]()
+    for op in operators:
+        kind = "lstm" if "LSTM" in op.name else "rnn"
+        states = [
+            (name, tensor)
+            for name, tensor in zip(op.names, op.inputs, strict=False)
+            if tensor is not None and name.endswith(tuple(_STATES)) and "_to_" not in name
+        ]
+        if op.op not in _SEQUENCES | _STEPS_OF_CELLS or not states:
+            continue
+        layer = f"{kind}_{counts[kind]}" if counts[kind] else kind
+        counts[kind] += 1
+        for name, tensor in states:
+            side = {"fw_": "/forward", "bw_": "/backward"}.get(name[:3], "")
+            if _CONSTANT.fullmatch(tensor.name):
+                what = next(short for end, short in _STATES.items() if name.endswith(end))
+                found[tensor.index] = f"{layer}{side}/{what}"
+    return found
 
 
 def _resized(tensor: TensorView) -> TensorView:

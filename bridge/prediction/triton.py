@@ -152,7 +152,7 @@ def write_repository(
     if serving.accelerator and serving.accelerator not in ACCELERATORS:
         raise ValueError(f"no accelerator {serving.accelerator!r}, there are {[*ACCELERATORS]}")
     folder = Path(repository) / name
-    proto, refused = _exported(model, serving, dict(arguments or {}))
+    proto, refused = _exported(model, serving, {"stateful": True, **(arguments or {})})
     batched = not refused
     states = _states(proto, batched=batched)
     described = _Described.of(model, arguments or {})

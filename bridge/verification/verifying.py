@@ -335,7 +335,8 @@ class _Job:
         if name in _LITERT:
             return Litert(self.model, self.process, _LITERT[name], name)
         if name == "export":
-            proto = export_onnx(self.model, hybrid=settings.hybrid, resolver=settings.resolver)
+            hybrid, resolver = settings.hybrid, settings.resolver
+            proto = export_onnx(self.model, hybrid=hybrid, resolver=resolver, stateful=True)
             return OnnxRuntime(self.model, proto, threads=settings.threads or 1)
         return OurInterpreter(self.model, replace(settings, kernels=name == "kernels"), name)
 

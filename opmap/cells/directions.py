@@ -16,6 +16,8 @@ from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import ActivationFunctionType, Untranslatable
 from tflite_ort.schema.values.sizes import has_zero, is_known
 
+# What a node has where no activations are named; some runtimes read no others.
+_DEFAULTS = {"GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"], "RNN": ["Tanh"]}
 # The activations that mean the same in ONNX.
 ONNX_ACTIVATIONS = {ActivationFunctionType.TANH: "Tanh", ActivationFunctionType.RELU: "Relu"}
 
@@ -61,6 +63,9 @@ def recurrent_node(
             return _empty(g, x, states)
         if op_type == "GRU" and has_zero(*columns):
             raise Untranslatable("a recurrent cell without inputs")
+    named, default = attributes.get("activations"), _DEFAULTS[op_type]
+    if named is not None and named == default * (len(named) // len(default)):
+        attributes["activations"] = None
     inputs = (x, *weights, None, *states, peephole)
     return g.op_multi(op_type, *inputs, outputs=1 + len(states), **attributes)
 

@@ -87,11 +87,19 @@ def _lstm(g: Graph, runs: Sequence[Run]) -> list[Result]:
     """An LSTM node of one direction or of two."""
     sizes = runs[0].batch, runs[0].cell.size
     states = [[run.output_state for run in runs], [run.cell_state for run in runs]]
-    made = _lstm_node(g, runs, *(stacked_states(g, values, sizes) for values in states))
+    made = _lstm_node(g, runs, *(_stacked(g, values, sizes) for values in states))
     return [(y, h, c) for y, h, c in per_direction(g, runs, made)]
 
 
-def _lstm_node(g: Graph, runs: Sequence[Run], h: ir.Value, c: ir.Value) -> Values:
+def _stacked(g: Graph, states: Sequence[ir.Value], sizes: Sequence[int]) -> ir.Value | None:
+    """The states [B, C] of all directions as one; None for zeros, from which a node starts."""
+    arrays = [None if each.const_value is None else each.const_value.array for each in states]
+    if not has_zero(*sizes) and not any(array is None or array.any() for array in arrays):
+        return None
+    return stacked_states(g, states, sizes)
+
+
+def _lstm_node(g: Graph, runs: Sequence[Run], h: ir.Value | None, c: ir.Value | None) -> Values:
     """All outputs [T, D, B, C] and the last ones [D, B, C], from those before."""
     cells = [run.cell for run in runs]
     first = cells[0]

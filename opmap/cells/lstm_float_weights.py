@@ -18,9 +18,11 @@ from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,
     TensorType,
+    TensorView,
     Untranslatable,
 )
 from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES
+from tflite_ort.schema.values.sizes import is_known
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -169,3 +171,15 @@ def reals(op: View, name: str) -> npt.NDArray[np.float32] | None:
         codes = tensor.data.view(np.int8).astype(np.float32)
         return codes * tensor.quantization.sole_scale
     return tensor.data.astype(np.float32)
+
+
+def stays_inside(cell: FloatWeights, state: TensorView, steps: int) -> bool:
+    """Whether the cell state cannot go beyond its clip: from a constant on, each step adds at most
+    1 to its absolute value, since gates are at most 1 and so is tanh. In floats too: sums of whole
+    numbers are exact, and rounding keeps the order."""
+    if not cell.cell_clip or state.data is None or not is_known(steps):
+        return False
+    if cell.activation is not ActivationFunctionType.TANH:
+        return False
+    first = float(np.ceil(np.abs(state.data).max(initial=0)))
+    return first + steps <= cell.cell_clip

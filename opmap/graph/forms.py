@@ -127,6 +127,7 @@ class Target:
         result_bytes: a graph fails before it makes a larger tensor of computed sizes; None: it
             makes any.
         opset: of the nodes, from 17 to 24.
+        ignored_clip: LSTM cells are not clipped.
         channels_first: the names of the graph's own inputs and outputs that have their channels
             before their places.
     """
@@ -145,6 +146,7 @@ class Target:
     result_bytes: int | None = None
     opset: int = OPSET
     channels_first: frozenset[str] = frozenset()
+    ignored_clip: bool = False
 
     # What ONNX Runtime's own kernels for the CPU do, and others may not:
 

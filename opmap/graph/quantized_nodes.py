@@ -366,7 +366,7 @@ def dequantized(data: Array, quantization: Quantization) -> npt.NDArray[np.float
     if data.itemsize == 1 and not zero_point.any():  # no integers of 64 bits between
         return np.asarray(np.multiply(data, scale, dtype=np.float32))
     if data.itemsize == 1 and np.abs(zero_point).max() < _EXACT:
-        centred = np.subtract(data, zero_point.astype(np.float32), dtype=np.float32)
+        centred = np.asarray(np.subtract(data, zero_point.astype(np.float32), dtype=np.float32))
         return np.asarray(np.multiply(centred, scale, out=centred))
     real: npt.NDArray[np.float32] = (data - zero_point).astype(np.float32) * scale
     return real

@@ -72,7 +72,7 @@ def cell_node(
         sizes=(batch, units, columns),
         hidden_size=units,
         activations=list(cell.activations),
-        linear_before_reset=int(cell.reset_after) if cell.op_type == "GRU" else None,
+        linear_before_reset=1 if cell.op_type == "GRU" and cell.reset_after else None,
         direction=direction,
     )
 

@@ -51,7 +51,7 @@ def test_one_step_may_become_several(
     content, file = case.model(), tmp_path / "model.onnx"
     interpreter = Interpreter(model_content=content)
     (detail,) = interpreter.get_input_details()
-    export_onnx(content, file, input_shapes={detail["name"]: (*sizes, 4)})
+    export_onnx(content, file, input_shapes={detail["name"]: (*sizes, 4)}, stateful=True)
     session = InferenceSession(file)
     x = np.random.default_rng(0).normal(size=(5, 2, 4)).astype(np.float32)
     states = [each for each in session.get_inputs() if each.name != detail["name"]]

@@ -300,6 +300,6 @@ def test_clip_that_acts_late_is_seen() -> None:
     ids=lambda value: "-".join(value) if isinstance(value, list) else value.name,
 )
 def test_nodes_of_a_form(case: Model, nodes: list[str]) -> None:
-    graph = export_onnx(case.model()).graph
+    graph = export_onnx(case.model(), stateful=True).graph
     loops = {"LSTM", "RNN", "Scan", "If"}
     assert [node.op_type for node in graph.node if node.op_type in loops] == nodes

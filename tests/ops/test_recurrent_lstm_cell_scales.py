@@ -38,7 +38,7 @@ def test_both_paths(form: dict[str, bool], bits: int) -> None:
     np.testing.assert_array_equal(by_ort, by_numpy)
     if bits < 30:  # numbers so small are not seen in 8 bits
         assert any((outputs != by_ort[0]).any() for outputs in by_ort)
-    export_onnx(layer.model())
+    export_onnx(layer.model(), stateful=True)
 
 
 def test_a_finer_state_shows_the_same() -> None:

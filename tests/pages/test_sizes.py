@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 # Made by commands from tables.
-GENERATED = {"operators.md", "options.md", "flex.md", "rules.md", "changes.md"}
+GENERATED = {"operators.md", "options.md", "flex.md", "rules.md", "changes.md", "consumers.md"}
 MOST_WORDS = 35_000
 
 

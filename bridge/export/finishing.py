@@ -1,0 +1,110 @@
+"""What is done to a graph before it is a file: the form of its codes and constants."""
+
+from __future__ import annotations
+
+import onnx
+
+from tflite_ort.base.warned import warn_caller
+from tflite_ort.export.form import Form
+from tflite_ort.export.presets import SIGNED
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
+from tflite_ort.opmap.onnx_graph.serialization import serialized
+from tflite_ort.opmap.onnx_graph.writing.agreeing_scales import agree_scales
+from tflite_ort.opmap.onnx_graph.writing.equal_constants import join_equal_constants
+from tflite_ort.opmap.onnx_graph.writing.even_pads import cut_uneven_pads
+from tflite_ort.opmap.onnx_graph.writing.joined_clips import join_clips
+from tflite_ort.opmap.onnx_graph.writing.narrowing import narrow_constants
+from tflite_ort.opmap.onnx_graph.writing.parted_prelus import part_prelus
+from tflite_ort.opmap.onnx_graph.writing.quantized_moves import (
+    end_moves_in_codes,
+    fold_biases,
+    move_reals,
+    say_zero_points,
+)
+from tflite_ort.opmap.onnx_graph.writing.short_names import shorten_names
+from tflite_ort.opmap.onnx_graph.writing.signed_codes import make_signed
+from tflite_ort.opmap.onnx_graph.writing.single_floats import without_doubles
+from tflite_ort.opmap.onnx_graph.writing.unrolled_sequences import (
+    SEQUENCES,
+    unroll_sequences,
+)
+from tflite_ort.schema import ExportWarning, Model, TensorType
+from tflite_ort.schema.file.model import stored_data
+
+_NAMED = 8  # operators in a message
+
+
+def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) -> None:
+    """Make `model` what its destination reads.
+
+    Args:
+        source: what it was made of.
+        form: of the file.
+        signed_weights: weights are int8.
+
+    Raises:
+        ExportError: the destination does not read it.
+    """
+    graph, preset = model.graph, form.preset
+    if preset.quantization == SIGNED:
+        if _has_signed_codes(source):
+            make_signed(graph)
+        if preset.agreeing:
+            agree_scales(graph)
+        move_reals(graph)
+        end_moves_in_codes(graph)
+        if preset.symmetric:
+            fold_biases(graph)
+        say_zero_points(graph)
+    if form.floats:
+        join_clips(graph)
+    if ir.DataType.DOUBLE in preset.never_types:
+        _compute_in_single(graph, str(form.for_))
+    if preset.unrolled and any(node.op_type in SEQUENCES for node in graph.nodes):
+        unroll_sequences(graph, _shapes(model))
+    if preset.channel_slopes:
+        part_prelus(graph)
+    if preset.even_pads:
+        cut_uneven_pads(graph)
+    if not preset.plain:
+        narrow_constants(model)
+        join_equal_constants(graph)
+    if signed_weights:
+        part_signed_weights(graph)
+    if form.for_ is not None:
+        preset.check(form.for_, graph)
+    shorten_names(graph)
+
+
+def _compute_in_single(graph: ir.Graph, name: str) -> None:
+    """Leave 64-bit floats out; a warning says where."""
+    if found := without_doubles(graph):
+        listed = ", ".join(found[:_NAMED])
+        warn_caller(
+            f"{name} has no 64-bit floats: {listed} compute in 32 bits, so results may differ in "
+            "their last bits, and whole numbers beyond 16,777,216 are not exact",
+            ExportWarning,
+        )
+
+
+def _shapes(model: ir.Model) -> dict[str, list[int]]:
+    """The shapes of the values of a graph, by their names, where all sizes are known."""
+    inferred = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(serialized(model)))
+    values = (*inferred.graph.value_info, *inferred.graph.input)
+    sizes = {value.name: value.type.tensor_type.shape.dim for value in values}
+    return {
+        name: [size.dim_value for size in dims]
+        for name, dims in sizes.items()
+        if all(size.HasField("dim_value") for size in dims)
+    }
+
+
+def _has_signed_codes(model: Model) -> bool:
+    """Whether a tensor that is no constant has int8 codes: models of uint8 codes stay so."""
+    return any(
+        tensor.type is TensorType.INT8 and tensor.quantization is not None
+        for graph in model.subgraphs
+        for tensor in graph.tensors
+        if stored_data(model, tensor) is None
+    )

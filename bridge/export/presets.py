@@ -1,0 +1,270 @@
+"""What an exported file is made for: a row for each destination.
+
+A row says how the file is written, and what must not be in it. What is written is checked against
+the row, so a file for a destination is one that it reads, or is refused with the node and a way
+out. `python -m tflite_ort.command.presets_page docs/exporting.md` makes the page's table of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tflite_ort.base.records import field, record
+from tflite_ort.base.suggestions import suggestion
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.opsets import OPSET
+from tflite_ort.opmap.onnx_graph.value_types import value_types
+from tflite_ort.schema import ExportError
+
+# Forms of quantized values.
+UNSIGNED, SIGNED, FLOATS = "unsigned", "signed", "floats"
+FORMS = {
+    UNSIGNED: "uint8 inside, exact in ONNX Runtime on every CPU",
+    SIGNED: "int8 as in the model, each between QuantizeLinear and DequantizeLinear",
+    FLOATS: "none: floats, clipped to the ranges of the codes; inputs and outputs are floats too",
+}
+_CODES = frozenset({ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16, ir.DataType.UINT16})
+_SYMMETRIC = "give --dequantize --float-io, which write floats"
+_CUT = "tflite-ort extract writes the part of the model before it, and Interpreter runs all of it"
+_CELL = (
+    "give --lstm-clip ignore, if the cell state of the LSTM stays within its clip, and "
+    "--dequantize, if the LSTM is quantized"
+)
+_BATCH = "give the sizes with --shape, or --batch with a number"
+
+
+@record
+class Preset:
+    """How a file for one destination is written.
+
+    Args:
+        reader: what reads it, as a sentence for users.
+        opset: of the nodes.
+        quantization: how quantized values are written, see `FORMS`.
+        fixed: sizes that the model leaves open get those that it has.
+        channels_first: inputs and outputs of three dimensions and more have their channels first.
+        unrolled: LSTM, GRU and RNN are written step by step.
+        agreeing: a tensor of codes has one scale wherever it is read.
+        channel_slopes: PRelu has one slope for each channel, or is a sum.
+        even_pads: transposed convolutions take off as much at both ends.
+        plain: weights are initializers, never computed of narrower ones.
+        cpu_kernels: nodes are those that ONNX Runtime's own kernels for the CPU run fastest.
+        symmetric: zero points must be 0, and biases are floats.
+        never: nodes that it does not have, with what a user can do.
+        never_types: element types that it does not have.
+    """
+
+    reader: str
+    opset: int = OPSET
+    quantization: str = UNSIGNED
+    fixed: bool = False
+    channels_first: bool = False
+    unrolled: bool = False
+    agreeing: bool = False
+    channel_slopes: bool = False
+    even_pads: bool = False
+    plain: bool = False
+    cpu_kernels: bool = False
+    symmetric: bool = False
+    never: Mapping[str, str] = field(default_factory=dict)
+    never_types: frozenset[ir.DataType] = frozenset()
+
+    def check(self, name: str, graph: ir.Graph) -> None:
+        """Refuse a graph that the destination `name` does not read.
+
+        Raises:
+            ExportError: it names the first node that is not read, and says what to do.
+        """
+        for node in graph.all_nodes():
+            if node.op_type in self.never and not node.domain:
+                advice = self.never[node.op_type] if "LSTM" in node.name else _CUT
+                raise _refusal(name, node, f"is {node.op_type}", advice)
+            if self.symmetric:
+                self._check_zero_point(name, node)
+        if self.fixed:
+            for value in graph.inputs:
+                if not all(isinstance(size, int) for size in value.shape or ()):
+                    raise ExportError(
+                        f"a file for {name} has fixed sizes, and those of the input "
+                        f"{value.name!r} are open: {_BATCH}"
+                    )
+        self._check_types(name, graph)
+
+    def _check_zero_point(self, name: str, node: ir.Node) -> None:
+        if node.op_type not in ("QuantizeLinear", "DequantizeLinear") or len(node.inputs) < 3:
+            return
+        zero = node.inputs[2]
+        if zero is None or zero.const_value is None or not zero.const_value.array.any():
+            return
+        raise _refusal(name, node, f"has the zero point {_first(zero.const_value)}", _SYMMETRIC)
+
+    def _check_types(self, name: str, graph: ir.Graph) -> None:
+        if not self.never_types:
+            return
+        types = value_types(graph)
+        for node in graph.all_nodes():
+            for value in node.outputs:
+                kind = types.get(id(value))
+                if kind in self.never_types:
+                    raise _refusal(name, node, f"is of {ir.DataType(kind).name}", _CUT)
+
+
+def _first(zero: ir.Tensor) -> int:
+    """The first zero point that is not 0."""
+    codes = zero.array.reshape(-1)
+    return int(codes[codes != 0][0])
+
+
+def _refusal(name: str, node: ir.Node, what: str, advice: str) -> ExportError:
+    """The error for a node that a destination does not read."""
+    return ExportError(
+        f"a file for {name} cannot be written: the node {node.name!r} {what}; {advice}"
+    )
+
+
+_NO_BODIES = dict.fromkeys(("If", "Loop", "Scan"), _CELL)
+# ONNX Runtime makes QuantizeLinear nodes of int8 codes that it refuses itself from opset 21 on.
+_SAFE = 20
+_DOUBLE = frozenset({ir.DataType.DOUBLE})
+
+_DEFAULT = Preset("All.")
+PRESETS: Mapping[str, Preset] = {
+    "onnxruntime": Preset(
+        "ONNX Runtime on a CPU, at the speed of `Interpreter`. Other providers and other runtimes "
+        "read the default file better.",
+        cpu_kernels=True,
+    ),
+    "mobile": Preset(
+        "ONNX Runtime on phones: the file converts to `.ort`.",
+        opset=_SAFE,
+        quantization=SIGNED,
+        plain=True,
+    ),
+    "web": Preset("ONNX Runtime Web. The kernels of wasm are those of the CPU."),
+    "triton": Preset("Triton's back end for ONNX Runtime; `tflite-ort triton` writes all of it."),
+    "openvino": Preset(
+        "OpenVINO. It multiplies in 8 bits only if the weights are signed.",
+        opset=19,
+        quantization=SIGNED,
+        plain=True,
+    ),
+    "qnn": Preset(
+        "Qualcomm's NPU, by ONNX Runtime's provider. It takes no open sizes.",
+        opset=_SAFE,
+        quantization=SIGNED,
+        fixed=True,
+        agreeing=True,
+        plain=True,
+        never=_NO_BODIES,
+        never_types=_DOUBLE,
+    ),
+    "tensorrt": Preset(
+        "TensorRT. It takes no zero points but 0, so a quantized model must be symmetric.",
+        opset=19,
+        quantization=SIGNED,
+        agreeing=True,
+        plain=True,
+        symmetric=True,
+        never_types=_DOUBLE,
+    ),
+    # Its softmax of codes gives the highest code for all of them.
+    "tract": Preset(
+        "tract, in Rust.",
+        opset=17,
+        quantization=FLOATS,
+        plain=True,
+        never=dict.fromkeys(("If", "Loop"), _CELL),
+        never_types=_DOUBLE,
+    ),
+    "opencv": Preset(
+        "OpenCV's module `dnn`.",
+        opset=17,
+        quantization=FLOATS,
+        fixed=True,
+        channel_slopes=True,
+        plain=True,
+        never=_NO_BODIES,
+        never_types=_DOUBLE,
+    ),
+    "torch": Preset(
+        "PyTorch, by onnx2torch.",
+        opset=17,
+        quantization=FLOATS,
+        unrolled=True,
+        even_pads=True,
+        plain=True,
+        never=_NO_BODIES,
+    ),
+    "coreml": Preset(
+        "Core ML, by onnx2torch and coremltools.",
+        opset=17,
+        quantization=FLOATS,
+        fixed=True,
+        unrolled=True,
+        even_pads=True,
+        plain=True,
+        never=_NO_BODIES,
+        never_types=_DOUBLE,
+    ),
+    "ncnn": Preset(
+        "ncnn, by pnnx. Pictures have their channels first.",
+        opset=17,
+        quantization=FLOATS,
+        fixed=True,
+        channels_first=True,
+        even_pads=True,
+        plain=True,
+        never=_NO_BODIES,
+        never_types=_DOUBLE,
+    ),
+    "mnn": Preset(
+        "MNN, by its converter.",
+        opset=17,
+        quantization=FLOATS,
+        fixed=True,
+        plain=True,
+        never_types=_DOUBLE,
+    ),
+    "tvm": Preset(
+        "Apache TVM.",
+        opset=17,
+        quantization=FLOATS,
+        fixed=True,
+        unrolled=True,
+        plain=True,
+        never=_NO_BODIES,
+    ),
+    "iree": Preset("IREE.", opset=17, quantization=FLOATS, fixed=True, even_pads=True, plain=True),
+}
+
+
+def preset_of(name: str | None) -> Preset:
+    """The row of a destination; None for a file that is for no one more than for others.
+
+    Raises:
+        ValueError: there is no such destination; the message lists all.
+    """
+    if name is None:
+        return _DEFAULT
+    if name not in PRESETS:
+        there = ", ".join(PRESETS)
+        raise ValueError(f"for_ must be one of {there}, got {name!r}{suggestion(name, PRESETS)}")
+    return PRESETS[name]
+
+
+def columns(name: str) -> dict[str, str]:
+    """What the row of a destination says, as the help and the page tell it."""
+    row = PRESETS[name]
+    refused = [*row.never, *(kind.name.lower() for kind in sorted(row.never_types))]
+    told: dict[str, Any] = {
+        "name": name,
+        "opset": row.opset,
+        "quantized values": row.quantization,
+        "open sizes": "fixed" if row.fixed else "stay open",
+        "recurrent layers": "steps" if row.unrolled else "nodes",
+        "layout": "channels first" if row.channels_first else "as in the model",
+        "never": ", ".join([*refused, *(["zero points but 0"] if row.symmetric else [])]) or "-",
+        "read by": row.reader,
+    }
+    return {key: str(value) for key, value in told.items()}
