@@ -32,7 +32,7 @@ def round_half_away(x: npt.ArrayLike) -> npt.NDArray[Any]:
     """C's `round`: halves go away from zero; the float dtype of `x` is kept."""
     value = np.asarray(x)
     whole = np.trunc(value)
-    return np.asarray(whole + np.trunc(2 * (value - whole)))
+    return np.asarray(whole + np.trunc(2 * (value - whole)), value.dtype)
 
 
 def quantize_multiplier(multiplier: npt.ArrayLike) -> tuple[Int32Array, Int32Array]:

@@ -96,6 +96,8 @@ def drawn(case: Swept, rng: np.random.Generator) -> tuple[str, bytes, list[Array
     inputs, feeds = [T(codes.shape, case.source, scales[0], zeros[0])], [codes]
     for scale, zero in zip(scales[1:], zeros[1:], strict=True):
         other = rng.permutation(codes.ravel()).reshape(codes.shape)
+        if function.op is Op.DIV:
+            other[other == zero] = zero + 1 if zero < codes.max() else zero - 1
         operand = T(codes.shape, case.source, scale, zero)
         if rng.random() < 0.5:
             inputs.append(replace(operand, data=other))
