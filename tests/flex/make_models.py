@@ -67,6 +67,14 @@ NETWORKS = {
 }
 FUNCTIONS = {
     "map_fn": ((None, 4), lambda x: tf.map_fn(lambda row: tf.reduce_sum(row) * row + 1.0, x)),
+    "map_fn_two": (
+        (None, 4),
+        lambda x: tf.map_fn(
+            lambda row: (row * 2.0, tf.reduce_sum(row)),
+            x,
+            fn_output_signature=(tf.float32, tf.float32),
+        ),
+    ),
     "scan": (
         (None, 4),
         lambda x: tf.scan(lambda a, row: tf.tanh(a * 0.5 + row), x, initializer=tf.zeros(4)),
