@@ -118,7 +118,7 @@ def _checked(seed: int) -> Counter[str]:
         whole.resize_tensor_input(detail["index"], array.shape)
     whole.allocate_tensors()
     single = opened(content)
-    rows = zip(*([array.copy() for array in run(single, sample)] for sample in samples))
+    rows = zip(*([array.copy() for array in run(single, sample)] for sample in samples), strict=True)
     places = read_model(content).subgraphs[0].outputs
     for got, each, index in zip(run(whole, batch), rows, places, strict=True):
         place = found[index]
