@@ -118,9 +118,9 @@ def _checked(seed: int) -> Counter[str]:
         whole.resize_tensor_input(detail["index"], array.shape)
     whole.allocate_tensors()
     single = opened(content)
-    rows = zip(*([array.copy() for array in run(single, sample)] for sample in samples), strict=True)
+    singly = ([array.copy() for array in run(single, sample)] for sample in samples)
     places = read_model(content).subgraphs[0].outputs
-    for got, each, index in zip(run(whole, batch), rows, places, strict=True):
+    for got, each, index in zip(run(whole, batch), zip(*singly, strict=True), places, strict=True):
         place = found[index]
         if place != SIZES:
             want = each[0] if place is None else np.concatenate(each, max(place, 0))
