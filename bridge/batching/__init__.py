@@ -8,6 +8,6 @@ open, if `proofs` has one for each operator.
 
 from __future__ import annotations
 
-from tflite_ort.batching import elementwise, layers, proofs, recurrent, reshaping, slicing, state
+from tflite_ort.batching import elementwise, layers, recurrent, reshaping, slicing, state
 
-__all__ = ["elementwise", "layers", "proofs", "recurrent", "reshaping", "slicing", "state"]
+__all__ = ["elementwise", "layers", "recurrent", "reshaping", "slicing", "state"]

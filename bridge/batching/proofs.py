@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from tflite_ort.batching.elementwise import ALIKE
@@ -325,3 +326,22 @@ def branches(op: View, axes: SampleAxes) -> None:
         if one != other:
             raise Unbatchable("the branches have the samples in other axes")
         _note_result(out, one, axes)
+
+
+def keeps_samples_apart(graph: Specialized, given: Collection[int], count: int) -> SampleAxes:
+    """The axes of the samples, of which `graph` has any number.
+
+    Args:
+        given: the inputs of which there is one for each sample.
+        count: the number of samples, which is the first size of each of these.
+
+    Raises:
+        Unbatchable: some may be mixed.
+    """
+    axes = SampleAxes(count, dict.fromkeys(given, 0))
+    axes.follow(graph)
+    for index in graph.outputs:
+        place = axes.of(graph.tensors[index])
+        if place != 0 and (place is not None or len(given) == len(graph.inputs)):
+            raise Unbatchable("an output has no row for each sample")
+    return axes

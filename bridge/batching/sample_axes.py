@@ -155,25 +155,6 @@ class SampleAxes:
             self.places[out.index] = SIZES
 
 
-def keeps_samples_apart(graph: Specialized, given: Collection[int], count: int) -> SampleAxes:
-    """The axes of the samples, of which `graph` has any number.
-
-    Args:
-        given: the inputs of which there is one for each sample.
-        count: the number of samples, which is the first size of each of these.
-
-    Raises:
-        Unbatchable: some may be mixed.
-    """
-    axes = SampleAxes(count, dict.fromkeys(given, 0))
-    axes.follow(graph)
-    for index in graph.outputs:
-        place = axes.of(graph.tensors[index])
-        if place != 0 and (place is not None or len(given) == len(graph.inputs)):
-            raise Unbatchable("an output has no row for each sample")
-    return axes
-
-
 def called(outer: SampleAxes, inputs: Sequence[TensorView], body: Specialized) -> SampleAxes:
     """What is known of the inputs of a subgraph that an operator calls."""
     inner = SampleAxes(outer.count, {})

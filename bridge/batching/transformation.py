@@ -8,14 +8,14 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tflite_ort.base.optional import late
 from tflite_ort.batching.data_sizes import Split, split
 from tflite_ort.batching.graph import BatchedGraph, leads
 from tflite_ort.batching.parts import Parts
 from tflite_ort.batching.plain import sized
 from tflite_ort.batching.registry import RULES
-from tflite_ort.batching.sample_axes import keeps_samples_apart
 from tflite_ort.batching.sample_loop import sample_by_sample, samples_one_by_one
 from tflite_ort.batching.state import ALWAYS
 from tflite_ort.custom.kernels import BoundResolver
@@ -35,6 +35,11 @@ from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.specialize.resources import NAMES
 from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.versioning.resolver import OpResolver
+
+if TYPE_CHECKING:
+    from tflite_ort.batching import proofs
+else:  # few models leave the number of samples open and have operators without a rule
+    proofs = late("tflite_ort.batching.proofs")
 
 View = OperatorView[Any]
 
@@ -104,7 +109,7 @@ def _as_it_is(
     shapes = {index: (count, *sample.tensors[index].shape[1:]) for index in several}
     try:
         whole = of_shapes({**{i: sample.tensors[i].shape for i in sample.inputs}, **shapes})
-        keeps_samples_apart(whole, several, count)
+        proofs.keeps_samples_apart(whole, several, count)
     except (ModelError, Unbatchable, Untranslatable):
         return None
     number = -1 if size is None else size

@@ -16,7 +16,8 @@ from tests.batching.random_graphs import Array, RandomGraph, Shape
 from tests.batching.single_runs import batch_of, opened, run, singles
 from tests.one_op import assert_close
 from tflite_ort import Interpreter
-from tflite_ort.batching.sample_axes import SIZES, SampleAxes, keeps_samples_apart
+from tflite_ort.batching.proofs import keeps_samples_apart
+from tflite_ort.batching.sample_axes import SIZES, SampleAxes
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
