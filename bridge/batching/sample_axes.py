@@ -8,7 +8,7 @@ that axis. What no proof is known for is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from tflite_ort.schema import BridgeError, Op, OperatorView, Specialized, TensorView, Unbatchable
