@@ -49,6 +49,8 @@ _ELEMENTS: Mapping[str, tuple[tuple[str, int], ...]] = {
 }
 
 
+# The tensor of these has the elements one after the other along its first dimension.
+_JOINED = frozenset({"TensorListConcat", "TensorListConcatV2", "TensorListSplit"})
 _MAKERS = frozenset({"TensorListReserve", "EmptyTensorList"})
 
 
@@ -241,6 +243,10 @@ def _element_shapes(
             yield tuple(max(int(size), -1) for size in data)
         elif data is None and len(graph.tensors[index].shape) == 1:
             yield (-1,) * graph.tensors[index].shape[0]
+    for index in (*inputs.get("tensor", ()), *outputs.get("tensor", ())):
+        sizes = graph.tensors[index].shape_signature or graph.tensors[index].shape
+        if node.operator.name in _JOINED and sizes:
+            yield (-1, *sizes[1:])
     for name, more in _ELEMENTS.get(node.operator.name, ()):
         for index in (*inputs.get(name, ()), *outputs.get(name, ())):
             tensor = graph.tensors[index]

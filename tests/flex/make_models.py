@@ -65,7 +65,31 @@ NETWORKS = {
     ),
     "time_distributed": lambda: network((5, 4), L.TimeDistributed(L.Dense(3)), L.LSTM(2)),
 }
+
+
+def scattered(x):
+    array = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[4])
+    return array.scatter([2, 0, 1], x[:1] * [[1.0], [2.0], [3.0]]).stack()
+
+
+def concatenated(x):
+    array = tf.TensorArray(tf.float32, size=3, infer_shape=False, element_shape=[None, 4])
+    for i in tf.range(3):
+        array = array.write(i, x * tf.cast(i, tf.float32))
+    return array.concat()
+
+
+def divided(x):
+    array = tf.TensorArray(tf.float32, size=2, infer_shape=False, element_shape=[None, 4])
+    size = tf.shape(x)[0]
+    array = array.split(tf.concat([x, x + 1.0], 0), tf.stack([size, size]))
+    return array.read(0) * array.read(1)
+
+
 FUNCTIONS = {
+    "scattered": ((None, 4), scattered),
+    "concatenated": ((None, 4), concatenated),
+    "divided": ((None, 4), divided),
     "map_fn": ((None, 4), lambda x: tf.map_fn(lambda row: tf.reduce_sum(row) * row + 1.0, x)),
     "map_fn_two": (
         (None, 4),

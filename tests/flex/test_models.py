@@ -34,7 +34,7 @@ NODES = {
     for kind, names in _NODES.items()
     for name in names.split()
 }
-FUNCTIONS = ("growing", "map_fn", "map_fn_two", "scan")
+FUNCTIONS = (*("concatenated", "divided", "growing", "map_fn", "map_fn_two", "scan", "scattered"),)
 RECURRENT = {"LSTM", "GRU", "RNN", "Loop"}
 
 
