@@ -25,6 +25,8 @@ from tflite_ort.schema.values.flex import node_of
 
 View = OperatorView[Any]
 
+_MOST_ELEMENTS = 1 << 28
+
 
 def _checked(indices: Array, sizes: Array) -> Array:
     """Indices [N, rank] of an array of these sizes."""
@@ -118,6 +120,28 @@ def fill_empty_rows(op: View, inputs: Inputs, state: State) -> Outputs:
     more = np.concatenate([values, np.full(places.size, default.reshape(()), values.dtype)])
     back = np.argsort(order, kind="stable")[: len(indices)]
     return whole[order], more[order], empty, back.astype(np.int64)
+
+
+@flex_kernel("SparseReduceSum", state=of_types(FLOATS | INTEGERS | COMPLEX))
+def reduce_sum(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The sums along axes."""
+    indices, values, sizes, axes = inputs
+    indices, rank = _checked(indices, sizes), sizes.size
+    if ((axes < -rank) | (axes >= rank)).any():
+        raise KernelError(f"axes {shown(axes)} of {rank} dimensions")
+    summed = {int(axis) % rank for axis in axes.reshape(-1)}
+    kept = [axis for axis in range(rank) if axis not in summed]
+    wanted = [int(size) for size in sizes[kept]]
+    if prod(wanted) > _MOST_ELEMENTS:
+        raise KernelError(f"sums of {prod(wanted)} elements")
+    result = np.zeros(wanted, values.dtype)
+    rows = np.zeros(len(indices), np.int64)
+    for axis in kept:
+        rows = rows * int(sizes[axis]) + indices[:, axis]
+    combine_at(np.add, result, rows, values)
+    if node_of(op)["keep_dims"]:
+        result = np.expand_dims(result, tuple(sorted(summed)))
+    return (result,)
 
 
 def _adds(op: View) -> None:

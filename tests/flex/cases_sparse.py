@@ -146,7 +146,23 @@ def sets() -> list[Case]:
     return found
 
 
+def sums() -> list[Case]:
+    found = []
+    for type in (np.float32, np.float64, np.int32, np.int64, np.complex64):
+        values = (np.arange(len(AT)) * 3 - 2).astype(type)
+        for axes, keeps in (((0,), False), ((-1,), True), ((0, 1), False), ((), True), ((), False)):
+            inputs = [AT, values, SIZES, ints(*axes)]
+            note = f"{axes}-{keeps}"
+            case = Case(
+                "SparseReduceSum", inputs, {"keep_dims": keeps}, [3], exports=False, note=note
+            )
+            found.append(case)
+    wrong = [AT, np.ones(len(AT), np.float32), SIZES, ints(2)]
+    return [*found, Case("SparseReduceSum", wrong, exports=False, refused=True)]
+
+
 CASES = [
+    *sums(),
     *of_types(),
     *products(),
     *sets(),

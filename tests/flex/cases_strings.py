@@ -194,7 +194,36 @@ def hashes() -> Iterator[Case]:
     yield case("StringStrip", [texts(b" a ", b"\t\n\v\f\r b \n", b"\xc2\xa0c\x00 ", b"")])
 
 
+def formats() -> list[Case]:
+    numbers = np.float32([0.1, 1, -2.5, 1e10, 1.23456789, 1e-7, np.nan, np.inf])
+    arrays = [
+        numbers,
+        numbers.astype(np.float64) / 3,
+        np.float16([0.1, 1, -2.5, 65504, 1e-7, np.nan, np.inf]),
+        np.arange(24).reshape(2, 3, 4),
+        np.arange(60, dtype=np.int32).reshape(10, 6),
+        np.array([True, False]),
+        np.uint8([[1], [255]]),
+        np.array(5.5),
+        np.zeros((2, 0), np.float32),
+        texts(b"a b", b"\n\"'\\\x01", "äß".encode()),
+        np.complex64([1 + 2j]),
+    ]
+    found = []
+    for array in arrays:
+        for most in (3, 1, -1):
+            given = {"template": "<%s>", "summarize": most}
+            found.append(Case("StringFormat", [array], given, exports=False, note=str(most)))
+    pair = {"template": "{} and {}!", "placeholder": "{}"}
+    return [
+        *found,
+        Case("StringFormat", [np.int64(3), np.float32([1])], pair, exports=False),
+        Case("StringFormat", [np.int64(3)], pair, exports=False, refused=True),
+    ]
+
+
 CASES = [
+    *formats(),
     Case("StringToHashBucketFast", [WORDS], {"num_buckets": 1000}, exports=False),
     Case("UnicodeDecodeWithOffsets", [WORDS], UTF8, exports=False),
     Case("UnicodeDecodeWithOffsets", [WORDS], {**UTF8, "errors": "ignore"}, exports=False),
