@@ -31,7 +31,8 @@ def summary(array: Array | np.generic | bytes, most: int, depth: int = 1) -> str
     ]
     inner = array.ndim - 1
     between = "\n" * inner + " " * depth if inner else " "
-    return f"[{between.join(parts)}]"
+    first = between if size and not ends else ""  # before the dots, whatever comes before them
+    return f"[{first}{between.join(parts)}]"
 
 
 def _element(value: Any) -> str:
