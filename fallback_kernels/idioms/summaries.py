@@ -59,4 +59,4 @@ def _float(value: Any) -> str:
 def _escaped(byte: int) -> str:
     if byte in _ESCAPES:
         return _ESCAPES[byte]
-    return chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}"
+    return f"\\{byte:03o}" if byte < 0x20 or byte == 0x7F else chr(byte)
