@@ -43,7 +43,7 @@ def _element(value: Any) -> str:
     if isinstance(value, np.floating):
         return _float(value)
     if isinstance(value, np.complexfloating):
-        return f"({_float(value.real)},{_float(value.imag)})"
+        return "?"  # as TensorFlow has it
     return str(int(value))
 
 
