@@ -67,6 +67,15 @@ NETWORKS = {
 }
 
 
+def printed(x):
+    tf.print("sum", tf.reduce_sum(x))
+    for i in tf.range(2):
+        tf.print("step", i, x)
+        x = x * 2.0
+    tf.debugging.assert_less(x, 1e6, message=tf.strings.format("{}", x))
+    return x
+
+
 def scattered(x):
     array = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[4])
     return array.scatter([2, 0, 1], x[:1] * [[1.0], [2.0], [3.0]]).stack()
@@ -87,6 +96,7 @@ def divided(x):
 
 
 FUNCTIONS = {
+    "printed": ((None, 4), printed),
     "scattered": ((None, 4), scattered),
     "concatenated": ((None, 4), concatenated),
     "divided": ((None, 4), divided),
