@@ -13,7 +13,7 @@ _WITHOUT_RESULT = frozenset({"FlexAssert", "FlexPrintV2"})
 
 
 def without_prints(graph: Specialized) -> Specialized:
-    """A subgraph, and those that it calls, without prints and assertions and what only they read."""
+    """A subgraph and those that it calls without prints, assertions, and what only they read."""
     operators = [_within(op) for op in graph.operators]
     idle = {op.index for op in operators if op.name in _WITHOUT_RESULT}
     if idle:
