@@ -96,6 +96,20 @@ def scattered(op: View, g: Graph) -> None:
     g.write(op.output, made, domain=Domain.FILE)
 
 
+@flex_translator("TensorListResize")
+def resized(op: View, g: Graph) -> None:
+    """The first elements, and zeros after them."""
+    if op.output.type is TensorType.STRING:
+        raise Untranslatable("a list of texts")
+    whole, size = op["input_handle"], g.reshape(g.whole(op["size"]), (1,))
+    size = failing(g, size, g.op("Less", size, g.ints([0])))
+    kept = g.op("Slice", g.read(whole, domain=Domain.FILE), g.ints([0]), size)
+    missing = g.op("Sub", size, g.op("Shape", kept, end=1))
+    shape = g.op("Concat", missing, g.op("Shape", kept, start=1), axis=0)
+    zeros = g.op("Expand", g.constant(0, op.output.dtype), shape)
+    g.write(op.output, g.op("Concat", kept, zeros, axis=0), domain=Domain.FILE)
+
+
 @flex_translator("TensorListConcat", "TensorListConcatV2")
 def joined(op: View, g: Graph) -> None:
     """The first two dimensions as one."""

@@ -81,6 +81,17 @@ def scattered(x):
     return array.scatter([2, 0, 1], x[:1] * [[1.0], [2.0], [3.0]]).stack()
 
 
+def shortened(x):
+    array = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[4])
+    for i in tf.range(3):
+        array = array.write(i, x[0] * tf.cast(i, tf.float32))
+    return tf.raw_ops.TensorListStack(
+        input_handle=tf.raw_ops.TensorListResize(input_handle=array.flow, size=tf.shape(x)[0]),
+        element_shape=[4],
+        element_dtype=tf.float32,
+    )
+
+
 def concatenated(x):
     array = tf.TensorArray(tf.float32, size=3, infer_shape=False, element_shape=[None, 4])
     for i in tf.range(3):
@@ -98,6 +109,7 @@ def divided(x):
 FUNCTIONS = {
     "printed": ((None, 4), printed),
     "scattered": ((None, 4), scattered),
+    "shortened": ((None, 4), shortened),
     "concatenated": ((None, 4), concatenated),
     "divided": ((None, 4), divided),
     "map_fn": ((None, 4), lambda x: tf.map_fn(lambda row: tf.reduce_sum(row) * row + 1.0, x)),

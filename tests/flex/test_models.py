@@ -35,7 +35,17 @@ NODES = {
     for name in names.split()
 }
 FUNCTIONS = (
-    *("concatenated", "divided", "growing", "map_fn", "map_fn_two", "printed", "scan", "scattered"),
+    *(
+        "concatenated",
+        "divided",
+        "growing",
+        "map_fn",
+        "map_fn_two",
+        "printed",
+        "scan",
+        "scattered",
+        "shortened",
+    ),
 )
 PRINTING = ("printed",)  # numpy prints, and of one sample alone
 RECURRENT = {"LSTM", "GRU", "RNN", "Loop"}
