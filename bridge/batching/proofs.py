@@ -195,8 +195,8 @@ def gather(op: View, axes: SampleAxes) -> None:
         if lots or axes.of(positions) == MERGED:
             raise Unbatchable("its positions and its data have the samples in other axes")
     elif axes.differs(positions):
-        places = {axes.of(source), axes.of(positions)}
-        if len(places) != 1 or not 0 <= max(places, key=int) < lots:
+        place, other = axes.places[source.index], axes.places[positions.index]
+        if place != other or not 0 <= place < lots:
             raise Unbatchable("its positions and its data have the samples in other axes")
     elif axes.of(source) in (axis, MERGED) or lots:
         raise Unbatchable("it picks samples")

@@ -81,7 +81,8 @@ def _with_a_row(
     count, one = g.op("Shape", x, start=1, end=2), g.ints([1])
     missing = g.op("Sub", g.op("Max", count, one), count)
     pads = g.op("Concat", g.ints([0, 0, 0, 0]), missing, g.ints([0]), axis=0)
-    x, *states = (None if value is None else g.op("Pad", value, pads) for value in (x, *states))
+    x = g.op("Pad", x, pads)
+    states = [None if value is None else g.op("Pad", value, pads) for value in states]
     made = g.op_multi(
         op_type, x, *weights, *states, peephole, outputs=1 + len(states), **attributes
     )

@@ -162,7 +162,45 @@ def sums() -> list[Case]:
     return [*found, Case("SparseReduceSum", wrong, exports=False, refused=True)]
 
 
+def crosses() -> list[Case]:
+    one, two = longs(0, 0, 0, 1, 2, 0).reshape(3, 2), longs(0, 0, 1, 0, 1, 1, 2, 0).reshape(4, 2)
+    words, numbers = texts(b"a", b"bc", b"d"), longs(3, -4, 5, 6)
+    dense = [texts(b"x", b"y", b"z").reshape(3, 1), longs(7, 8, 9, 10, 11, 12).reshape(3, 2)]
+    both = {"N": 2, "sparse_types": ["string", "int64"], "dense_types": []}
+    all_four = {**both, "dense_types": ["string", "int64"]}
+    sparse = [one, two, words, numbers, longs(3, 2), longs(3, 2)]
+    none = {"N": 0, "sparse_types": [], "dense_types": ["string", "int64"]}
+    found = []
+    for inputs, types in ((sparse, both), ([*sparse, *dense], all_four), (dense, none)):
+        note = str(len(inputs))
+        for buckets, key in ((10, 956888297470), (0, 3), (1000, -5)):
+            hashed = {"hashed_output": True, "num_buckets": buckets, "hash_key": key}
+            given = {**types, **hashed, "out_type": "int64", "internal_type": "int64"}
+            case = Case("SparseCross", inputs, given, exports=False, note=f"{note}-{buckets}")
+            found.append(case)
+        found += [
+            Case(
+                "SparseCrossV2",
+                [*inputs, texts(b"-").reshape(())],
+                types,
+                [len(inputs)],
+                exports=False,
+                note=note,
+            ),
+        ]
+    plain = {"hashed_output": False, "num_buckets": 0, "hash_key": 1}
+    plain |= {"out_type": "string", "internal_type": "string"}
+    alone = [one, words, longs(3, 2), dense[0]]
+    types = {"N": 1, "sparse_types": ["string"], "dense_types": ["string"]}
+    return [
+        *found,
+        Case("SparseCross", alone, {**types, **plain}, exports=False, note="texts"),
+        Case("SparseCross", sparse, {**both, **plain}, exports=False, refused=True),
+    ]
+
+
 CASES = [
+    *crosses(),
     *sums(),
     *of_types(),
     *products(),

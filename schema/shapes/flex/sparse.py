@@ -60,6 +60,13 @@ def reduce_sum(op: View) -> Shapes | None:
     return (tuple(size for axis, size in enumerate(sizes) if axis not in summed),)
 
 
+@flex_rule("SparseCross", "SparseCrossV2")
+def crosses(op: View) -> Shapes:
+    """As many crosses as the data has."""
+    count = unknown_size()
+    return (count, 2), (count,), (2,)
+
+
 @flex_rule("SparseReshape")
 def sparse_reshape(op: View) -> Shapes:
     """As many indices, of the new rank."""
