@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ def column_of_sparse(indices: Array, values: Array, rows: int) -> Column:
         raise KernelError(f"indices of {indices.shape} for {values.size} features")
     if indices.size and not (indices[:, 0].min() >= 0 and indices[:, 0].max() < rows):
         raise KernelError(f"features of rows that are not among {rows}")
+    if rows > _MOST:
+        raise KernelError(f"features of {rows} rows")
     if (np.diff(indices[:, 0]) < 0).any():
         raise KernelError("features whose rows do not ascend")
     found: list[list[Feature]] = [[] for _ in range(rows)]
@@ -41,7 +44,7 @@ def crossed(
 ) -> tuple[Array, list[Feature], Array]:
     """The indices, the values and the sizes of a sparse matrix: of each row every choice of one
     feature of each column, those of the last column next to one another."""
-    total = sum(int(np.prod([len(column[row]) for column in columns])) for row in range(rows))
+    total = sum(prod(len(column[row]) for column in columns) for row in range(rows))
     if total > _MOST:
         raise KernelError(f"{total} crosses")
     places: list[tuple[int, int]] = []
