@@ -5,7 +5,6 @@ Sizes of an element that nothing tells before the first is set are 0 until then.
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,6 @@ from tflite_ort.schema.values.flex import node_of
 from tflite_ort.schema.values.sizes import is_known
 
 View = OperatorView[Any]
-
-_MOST_ELEMENTS = 1 << 28
 
 
 def _not_constant(op: View) -> None:
@@ -49,8 +46,6 @@ def _size(op: View, size: int, likes: list[Array]) -> int:
 
 
 def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    if prod(shape) > _MOST_ELEMENTS:
-        raise KernelError(f"a list of {shape} elements")
     return np.full(shape, b"", dtype) if dtype.hasobject else np.zeros(shape, dtype)
 
 

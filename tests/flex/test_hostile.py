@@ -143,5 +143,5 @@ def test_lists_are_bounded() -> None:
     interpreter.allocate_tensors()
     (place,) = interpreter.get_input_details()
     interpreter.set_tensor(place["index"], np.int32([2**30]))
-    with pytest.raises(BridgeError, match="a list of"):
+    with pytest.raises(BridgeError, match="result bytes, more than the limit"):
         interpreter.invoke()
