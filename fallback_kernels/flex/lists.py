@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.fallback_kernels.flex.rest import refuse_rest
+from tflite_ort.fallback_kernels.idioms.maps import TensorMap, variant
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.values.flex import node_of
@@ -147,6 +148,12 @@ def resized(op: View, inputs: Inputs, state: State) -> Outputs:
         raise KernelError(f"a list of {size} elements")
     more = _zeros((max(size - len(whole), 0), *whole.shape[1:]), whole.dtype)
     return (np.concatenate([whole[:size], more]),)
+
+
+@flex_kernel("EmptyTensorMap", state=_not_constant)
+def empty_map(op: View, inputs: Inputs, state: State) -> Outputs:
+    """A map without entries; see `maps.py`."""
+    return (variant(TensorMap({})),)
 
 
 refuse_rest("lists")

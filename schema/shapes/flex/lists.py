@@ -130,6 +130,12 @@ def split(op: View) -> Shapes:
     return ((count, first, *op["tensor"].shape[1:]),)
 
 
+@flex_rule("EmptyTensorMap")
+def empty_map(op: View) -> Shapes:
+    """A map is a scalar."""
+    return ((),)
+
+
 @flex_rule("TensorListResize")
 def resized(op: View) -> Shapes:
     """Another number of elements."""
