@@ -39,7 +39,7 @@ def map_of(tensor: Array) -> TensorMap:
     Raises:
         KernelError: it holds something else.
     """
-    value = tensor[()] if not tensor.ndim else None
+    value: Any = tensor[()] if not tensor.ndim else None
     if not isinstance(value, TensorMap):
         raise KernelError("a variant that is no map")
     return value

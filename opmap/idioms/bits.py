@@ -126,7 +126,7 @@ def _clipped(g: Graph, amount: ir.Value, dtype: np.dtype[Any]) -> ir.Value:
 def bits_set(g: Graph, x: ir.Value, dtype: np.dtype[Any]) -> ir.Value:
     """How many bits of each integer are 1, byte by byte from a table."""
     wide = ir.DataType.UINT64 if dtype.itemsize == 8 else ir.DataType.UINT32
-    counts = g.constant([number.bit_count() for number in range(256)], np.int64)
+    counts = g.ints([number.bit_count() for number in range(256)])
     rest, total = g.cast(x, wide), None
     for _ in range(dtype.itemsize):
         byte = g.cast(g.op("BitwiseAnd", rest, g.constant(255, wide.numpy())), ir.DataType.INT64)
