@@ -47,8 +47,8 @@ The node that a model has for an operator is held against TensorFlow's definitio
 2.21): inputs, outputs, types and attributes. An attribute that the definition does not have is
 refused, unless its name begins with `_`.
 
-`Assert`, `Print` and `PrintV2` check and print in the interpreter. An exported file has no nodes for
-them, nor for the texts that only they read: it neither checks nor prints.
+`Assert`, `Print` and `PrintV2` check and print in the interpreter. An exported file has no nodes
+for them, nor for the texts that only they read: it neither checks nor prints.
 
 An exported file takes and gives texts of UTF-8 alone. Inverses, factors and triangular solves are
 loops of ONNX nodes in an exported file; the interpreter leaves them to numpy.
