@@ -126,12 +126,12 @@ class SampleAxes:
                 raise Unbatchable(reason, op.name, op.index, op.subgraph) from error
 
     def _follow(self, op: View) -> None:
-        if op.variables():
-            raise Unbatchable("it keeps a state")
         inputs = op.present_inputs()
         given = [place for tensor in inputs if (place := self.of(tensor)) is not None]
-        if not given:
+        if not given:  # nor does a variable that is set to it differ
             return
+        if op.variables():
+            raise Unbatchable("it keeps a state of each sample")
         if set(given) == {SIZES} and key_of(op) not in _ALIKE and not op.bodies:
             self._note_sizes(op)
             return

@@ -46,6 +46,7 @@ NETWORKS = {
     ),
     "lstm_open_time": lambda: network((None, 3), L.LSTM(4, return_sequences=True), L.Dense(2)),
     "lstm_last_open_time": lambda: network((None, 3), L.LSTM(4), L.Dense(2)),
+    "lstm_dropout": lambda: network((None, 3), L.LSTM(4, dropout=0.2, recurrent_dropout=0.3)),
     "lstm_masked": lambda: network((5, 3), L.Masking(0.0), L.LSTM(3, return_sequences=True)),
     "gru": lambda: network((5, 3), L.GRU(4)),
     "gru_reset_before": lambda: network((5, 3), L.GRU(4, reset_after=False)),
