@@ -142,8 +142,8 @@ def _left(graph: Specialized) -> list[OperatorView[Any]]:
 
 
 def _without_idle_state(
-    graph: Specialized, operators: Sequence[OperatorView[Any]]
-) -> Sequence[OperatorView[Any]]:
+    graph: Specialized, operators: list[OperatorView[Any]]
+) -> list[OperatorView[Any]]:
     """`operators` without those that read and set a variable for itself alone, such as the seed of
     a dropout that does nothing here: no output depends on it."""
     read, written = set[int](), set[int]()
