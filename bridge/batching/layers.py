@@ -17,7 +17,7 @@ from tflite_ort.schema import (
 View = OperatorView[Any]
 
 # How many of the last axes these work along; those before are any.
-_ALONG_LAST: dict[Op | str, int] = {
+ALONG_LAST: dict[Op | str, int] = {
     **dict.fromkeys((Op.CONV_2D, Op.DEPTHWISE_CONV_2D), 3),
     **dict.fromkeys((Op.AVERAGE_POOL_2D, Op.MAX_POOL_2D, Op.L2_POOL_2D), 3),
     **dict.fromkeys((Op.RESIZE_BILINEAR, Op.RESIZE_NEAREST_NEIGHBOR), 3),
@@ -30,10 +30,10 @@ _ALONG_LAST: dict[Op | str, int] = {
     Op.RFFT2D: 2,
 }
 # Their kernels take one more axis before those: a stack would be one too many.
-_OF_ONE_RANK = {op for op, count in _ALONG_LAST.items() if count > 2}
+_OF_ONE_RANK = {op for op, count in ALONG_LAST.items() if count > 2}
 
 
-@rule(*_ALONG_LAST)
+@rule(*ALONG_LAST)
 def along_last(op: View, g: BatchedGraph) -> None:
     """In rows if an axis is left for these, else stacked; all other inputs are the same for all
     samples."""
@@ -42,7 +42,7 @@ def along_last(op: View, g: BatchedGraph) -> None:
         raise Unbatchable("more than its data differs between the samples")
     key = op.op if op.custom_code is None else op.custom_code
     rest = g.all_same(others)
-    if source.rank <= _ALONG_LAST[key]:
+    if source.rank <= ALONG_LAST[key]:
         g.copy(op, [g.stacked(source), *rest], [g.result_stacked(out) for out in op.outputs])
     elif key in _OF_ONE_RANK or g.has_rows(source):
         g.copy(op, [g.rows(source), *rest], [g.result_rows(out) for out in op.outputs])

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tflite_ort.base.optional import late
 from tflite_ort.batching.data_sizes import Split, split
-from tflite_ort.batching.graph import BatchedGraph
+from tflite_ort.batching.graph import BatchedGraph, leads
 from tflite_ort.batching.parts import Parts
+from tflite_ort.batching.plain import sized
 from tflite_ort.batching.registry import RULES
 from tflite_ort.batching.sample_loop import sample_by_sample, samples_one_by_one
 from tflite_ort.batching.state import ALWAYS
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.schema import (
     Model,
+    ModelError,
     OperatorView,
     SignatureDef,
     Specialized,
@@ -26,11 +29,17 @@ from tflite_ort.schema import (
     Unbatchable,
     Untranslatable,
 )
+from tflite_ort.schema.values.inlining import FlatModel
 from tflite_ort.schema.values.operators import key_of
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.specialize.resources import NAMES
 from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.versioning.resolver import OpResolver
+
+if TYPE_CHECKING:
+    from tflite_ort.batching import proofs
+else:  # few models leave the number of samples open and have operators without a rule
+    proofs = late("tflite_ort.batching.proofs")
 
 View = OperatorView[Any]
 
@@ -61,6 +70,8 @@ def batched(
         of_shapes = partial(specialize, flat, 0, kernels=bound.kernels, preparers=bound.preparers())
         sample, open_sizes = of_shapes(shapes), list[int]()
         _check_states(sample.operators, resolver)
+        if (whole := _as_it_is(flat, sample, size, of_shapes, given)) is not None:
+            return whole
         if any(not is_known(*shape) for shape in shapes.values()):
             open_sizes = _open_sizes(sample, of_shapes({}))
 
@@ -75,6 +86,39 @@ def batched(
             if not parts.inside:
                 raise
         return _batched(flat, graph(), given, parts)
+
+
+def _as_it_is(
+    model: FlatModel,
+    sample: Specialized,
+    size: int | None,
+    of_shapes: Callable[[Mapping[int, Shape]], Specialized],
+    given: Collection[int] | None,
+) -> Model | None:
+    """The model itself, if its file leaves the number of samples open, there are operators without
+    a rule for a batch, and it is known to keep the samples apart."""
+    graph = model.subgraphs[0]
+    several = [index for index in graph.inputs if given is None or index in given]
+    tables = [graph.tensors[index] for index in several]
+    opened = all((table.shape_signature or (1,))[:1] == (-1,) for table in tables)
+    if not opened or all(key_of(op) in RULES for op in sample.operators):
+        return None
+    if not all(leads(sample.tensors[index]) for index in several):
+        return None
+    count = unknown_size()
+    shapes = {index: (count, *sample.tensors[index].shape[1:]) for index in several}
+    try:
+        whole = of_shapes({**{i: sample.tensors[i].shape for i in sample.inputs}, **shapes})
+        proofs.keeps_samples_apart(whole, several, count)
+    except (ModelError, Unbatchable, Untranslatable):
+        return None
+    number = -1 if size is None else size
+    tensors = list(graph.tensors)
+    for index in (*graph.inputs, *graph.outputs):
+        sizes = (number if each is count else each for each in whole.tensors[index].shape)
+        tensors[index] = sized(tensors[index], tuple(sizes))
+    first = replace(graph, tensors=tuple(tensors))
+    return replace(model, subgraphs=(first, *model.subgraphs[1:]))
 
 
 def _open_sizes(sample: Specialized, in_file: Specialized) -> list[int]:

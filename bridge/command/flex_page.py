@@ -47,8 +47,14 @@ The node that a model has for an operator is held against TensorFlow's definitio
 2.21): inputs, outputs, types and attributes. An attribute that the definition does not have is
 refused, unless its name begins with `_`.
 
-`Assert`, `Print` and `PrintV2` check and print in the interpreter. An exported file has no node for
-them: it neither checks nor prints.
+`Assert`, `Print` and `PrintV2` check and print in the interpreter. An exported file has no nodes
+for them, nor for the texts that only they read: it neither checks nor prints.
+
+An exported file takes and gives texts of UTF-8 alone. Inverses, factors and triangular solves are
+loops of ONNX nodes in an exported file; the interpreter leaves them to numpy.
+
+Models whose file leaves the batch open run with `batch=` as they are, if no operator mixes samples
+([batches](batches.md)).
 
 ## How close
 
@@ -64,6 +70,8 @@ Known differences:
   right for all.
 - TensorFlow leaves the moments of `FusedBatchNorm` unwritten in inference; here they are those that
   it is given.
+- `TensorMapStackKeys` gives keys in the order in which they came; TensorFlow's order is that of
+  hashes.
 - `TopKV2` with `sorted=False` has the order of a heap in TensorFlow, and is sorted here.
 - Pools of the largest, and their gradients, pass over NaN in TensorFlow; ONNX Runtime may give NaN.
 - The interpreter of TensorFlow 2.18.1 has no gradients of convolutions with dilations or groups;

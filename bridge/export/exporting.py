@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import onnx
 
+from tflite_ort.base.optional import late
 from tflite_ort.base.suggestions import suggestion
 from tflite_ort.base.warned import warn_caller
 from tflite_ort.batching.samples import left_open
@@ -44,8 +45,14 @@ from tflite_ort.schema import (
     read_model,
 )
 from tflite_ort.schema.file.check import check
+from tflite_ort.schema.values.operators import is_flex
 from tflite_ort.specialize.specialization import specialize
 from tflite_ort.versioning.resolver import OpResolver
+
+if TYPE_CHECKING:
+    from tflite_ort.export import left_out
+else:  # few models have TensorFlow's operators
+    left_out = late("tflite_ort.export.left_out")
 
 _ADVICE = f"custom_ops='domain' writes custom operators as nodes of the domain {DOMAIN}."
 _IN_NUMPY = "Interpreter has numpy kernels for these operators."
@@ -292,6 +299,8 @@ def _lowered(
         model = bound.model_for(0, given.shapes)
         graph = specialize(model, 0, given.shapes, bound.kernels, bound.preparers())
         values = first_values(graph, bound)
+    if any(is_flex(code.custom_code or "") for code in given.model.operator_codes):
+        graph = left_out.without_prints(graph)
     shared, stateful = state
     is_asked = stateful is None and not form.state_defaults
     anew = layers_with_state(graph) if is_asked else []

@@ -122,6 +122,8 @@ def lower_with_state(
         ExportError: not `shared`, and a variable without a first value is read.
     """
     operators, stateful = _left(graph), shared is not None
+    if shared is None or not (shared.names or shared.unsure):  # no other signature reads it
+        operators = _without_idle_state(graph, operators)
     if not stateful:
         operators = _with_constants(graph, operators, first)
     read, written = _used(graph, operators, {} if shared is None else shared.names)
@@ -201,6 +203,31 @@ def _left(graph: Specialized) -> list[OperatorView[Any]]:
         for op in operators
         if op.op is not Op.HASHTABLE_IMPORT or op.variables()[0].index in needed
     ]
+
+
+def _without_idle_state(
+    graph: Specialized, operators: list[OperatorView[Any]]
+) -> list[OperatorView[Any]]:
+    """`operators` without those that read and set a variable for itself alone, such as the seed of
+    a dropout that does nothing here: no output depends on it."""
+    read, written = set[int](), set[int]()
+    for op in operators:
+        written.update(tensor.index for tensor in op.variables())
+        read.update(t.index for t in op.present_inputs() if not only_sets(op, t))
+    live = graph.variables.keys() - (read & written)
+    while True:
+        wanted, kept = set(graph.outputs), list[OperatorView[Any]]()
+        for op in reversed(operators):
+            made = {tensor.index for tensor in op.outputs}
+            changed = {tensor.index for tensor in op.variables()}
+            if made & wanted or changed & live or not (made or changed):
+                kept.append(op)
+                wanted.update(tensor.index for tensor in op.present_inputs())
+        found = wanted & graph.variables.keys()
+        if found <= live:
+            break
+        live |= found
+    return kept[::-1] if graph.variables.keys() - live else operators
 
 
 def _used(

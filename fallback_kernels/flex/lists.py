@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.fallback_kernels.flex.rest import refuse_rest
+from tflite_ort.fallback_kernels.idioms.maps import TensorMap, variant
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.values.flex import node_of
@@ -100,6 +101,45 @@ def from_tensor(op: View, inputs: Inputs, state: State) -> Outputs:
     return (inputs[0].copy(),)
 
 
+@flex_kernel("TensorListScatter", "TensorListScatterV2", "TensorListScatterIntoExistingList")
+def scattered(op: View, inputs: Inputs, state: State) -> Outputs:
+    """Rows of a tensor as elements at some places of a list, which is as long as they need."""
+    into = op.name == "FlexTensorListScatterIntoExistingList"
+    rows, places = inputs[1:3] if into else inputs[:2]
+    if places.ndim != 1 or len(places) != len(rows[:]):
+        raise KernelError(f"{places.shape} places of {rows.shape} elements")
+    length = int(inputs[3].item()) if op.name == "FlexTensorListScatterV2" else -1
+    whole = inputs[0] if into else _zeros((max(length, 0), *rows.shape[1:]), rows.dtype)
+    if (places < 0).any() or (0 <= length <= places.max(initial=-1)):
+        raise KernelError(f"elements {places.tolist()} of a list of {len(whole)}")
+    whole = _fitting(whole, rows.shape[1:])
+    more = max(int(places.max(initial=-1)) + 1 - len(whole), 0)
+    result = np.concatenate([whole, _zeros((more, *whole.shape[1:]), whole.dtype)])
+    result[places] = rows
+    return (result,)
+
+
+@flex_kernel("TensorListConcat", "TensorListConcatV2")
+def joined(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The elements along their first dimension, and its sizes."""
+    whole = inputs[0]
+    if whole.ndim < 2:
+        raise KernelError("elements that are scalars")
+    lengths = np.full(len(whole), whole.shape[1], np.int64)
+    return whole.reshape(whole.shape[0] * whole.shape[1], *whole.shape[2:]).copy(), lengths
+
+
+@flex_kernel("TensorListSplit")
+def split(op: View, inputs: Inputs, state: State) -> Outputs:
+    """Parts of a tensor along its first dimension; they have to have one size here."""
+    whole, lengths = inputs[0], inputs[2]
+    if lengths.ndim != 1 or not whole.ndim or lengths.sum() != len(whole) or (lengths < 0).any():
+        raise KernelError(f"parts of {lengths.tolist()} of a tensor of {whole.shape}")
+    if len(set(lengths.tolist())) != 1:
+        raise KernelError(f"a list of elements of sizes {lengths.tolist()}, which differ")
+    return (whole.reshape(len(lengths), -1, *whole.shape[1:]).copy(),)
+
+
 @flex_kernel("TensorListResize")
 def resized(op: View, inputs: Inputs, state: State) -> Outputs:
     """The first elements, or zeros after all."""
@@ -108,6 +148,12 @@ def resized(op: View, inputs: Inputs, state: State) -> Outputs:
         raise KernelError(f"a list of {size} elements")
     more = _zeros((max(size - len(whole), 0), *whole.shape[1:]), whole.dtype)
     return (np.concatenate([whole[:size], more]),)
+
+
+@flex_kernel("EmptyTensorMap", state=_not_constant)
+def empty_map(op: View, inputs: Inputs, state: State) -> Outputs:
+    """A map without entries; see `maps.py`."""
+    return (variant(TensorMap({})),)
 
 
 refuse_rest("lists")

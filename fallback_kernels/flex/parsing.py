@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, ModelError, OperatorView
+from tflite_ort.schema.file.flex_table import TYPE_NUMBERS
 from tflite_ort.schema.file.wire import Message
 from tflite_ort.schema.values.flex import Node, node_of
 
@@ -35,6 +36,36 @@ def decode_raw(op: View, inputs: Inputs, state: State) -> Outputs:
         raise KernelError(f"texts of {sorted(sizes)[:8]} bytes, expected one length")
     size = sizes.pop() if sizes else 0
     return (_numbers(op, rows, size, dtype).reshape(*texts.shape, -1 if rows else 0),)
+
+
+@flex_kernel("SerializeTensor")
+def serialize(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The bytes of TensorFlow's message of a tensor."""
+    (array,) = inputs
+    sizes = b"".join(_field(2, _field(1, size) if size else b"") for size in array.shape)
+    content = _field(1, TYPE_NUMBERS[node_of(op)["T"]]) + _field(2, sizes)
+    if array.dtype.hasobject:
+        content += b"".join(_field(8, bytes(text)) for text in array.reshape(-1))
+    elif array.size:
+        content += _field(4, np.ascontiguousarray(array).tobytes())
+    result = np.empty((), np.object_)
+    result[()] = content
+    return (result,)
+
+
+def _field(number: int, value: int | bytes) -> bytes:
+    """A field of a message."""
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value)
+    return _varint(number << 3 | 2) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*found, value])
 
 
 @flex_kernel("DecodePaddedRaw")

@@ -17,6 +17,14 @@ from tflite_ort.fallback_kernels.flex.reductions import (
     of_types,
 )
 from tflite_ort.fallback_kernels.flex.rest import refuse_rest
+from tflite_ort.fallback_kernels.idioms.crossing import (
+    Column,
+    column_of_sparse,
+    crossed,
+    hash_of,
+    hashes_of,
+    text_of,
+)
 from tflite_ort.fallback_kernels.idioms.scattering import combine_at
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, ModelError, OperatorView
@@ -24,6 +32,8 @@ from tflite_ort.schema.shapes.registry import shown, single
 from tflite_ort.schema.values.flex import node_of
 
 View = OperatorView[Any]
+
+_MOST_ELEMENTS = 1 << 28
 
 
 def _checked(indices: Array, sizes: Array) -> Array:
@@ -118,6 +128,68 @@ def fill_empty_rows(op: View, inputs: Inputs, state: State) -> Outputs:
     more = np.concatenate([values, np.full(places.size, default.reshape(()), values.dtype)])
     back = np.argsort(order, kind="stable")[: len(indices)]
     return whole[order], more[order], empty, back.astype(np.int64)
+
+
+@flex_kernel("SparseReduceSum", state=of_types(FLOATS | INTEGERS | COMPLEX))
+def reduce_sum(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The sums along axes."""
+    indices, values, sizes, axes = inputs
+    indices, rank = _checked(indices, sizes), sizes.size
+    if ((axes < -rank) | (axes >= rank)).any():
+        raise KernelError(f"axes {shown(axes)} of {rank} dimensions")
+    summed = {int(axis) % rank for axis in axes.reshape(-1)}
+    kept = [axis for axis in range(rank) if axis not in summed]
+    wanted = [int(size) for size in sizes[kept]]
+    if prod(wanted) > _MOST_ELEMENTS:
+        raise KernelError(f"sums of {prod(wanted)} elements")
+    result = np.zeros(wanted, values.dtype)
+    rows = np.zeros(len(indices), np.int64)
+    for axis in kept:
+        rows = rows * int(sizes[axis]) + indices[:, axis]
+    combine_at(np.add, result, rows, values)
+    if node_of(op)["keep_dims"]:
+        result = np.expand_dims(result, tuple(sorted(summed)))
+    return (result,)
+
+
+def _columns(op: View, inputs: Inputs) -> tuple[list[Column], int]:
+    """The features that are crossed, and the number of rows."""
+    parts = node_of(op).parts(node_of(op).operator.inputs, inputs)
+    dense, sizes = parts.get("dense_inputs", ()), parts.get("shapes", ())
+    rows = {int(each[0]) if each.shape == (2,) else -1 for each in sizes}
+    rows |= {len(each) if each.ndim == 2 else -1 for each in dense}
+    if len(rows) != 1 or min(rows) < 0:
+        raise KernelError("columns that are no matrices of one number of rows")
+    count = rows.pop()
+    sparse = zip(parts.get("indices", ()), parts.get("values", ()), strict=True)
+    columns = [column_of_sparse(indices, values, count) for indices, values in sparse]
+    return [*columns, *(each.tolist() for each in dense)], count
+
+
+@flex_kernel("SparseCross")
+def sparse_cross(op: View, inputs: Inputs, state: State) -> Outputs:
+    """Crosses as texts with _X_ between the features, or as hashes."""
+    node, (columns, rows) = node_of(op), _columns(op, inputs)
+    if node["hashed_output"]:
+        start, buckets = node["hash_key"] % 2**64, node["num_buckets"]
+        made = crossed(columns, rows, lambda v: hash_of([start, *hashes_of(v)], buckets))
+        return made[0], np.array(made[1], np.int64), made[2]
+    if any(not isinstance(each, bytes) for column in columns for row in column for each in row):
+        raise KernelError("features that are no texts, joined as texts")
+    return _texts(*crossed(columns, rows, lambda v: text_of(v, b"_X_")))
+
+
+@flex_kernel("SparseCrossV2")
+def sparse_cross_texts(op: View, inputs: Inputs, state: State) -> Outputs:
+    """Crosses as texts."""
+    (columns, rows), between = _columns(op, inputs), bytes(inputs[-1].reshape(-1)[0])
+    return _texts(*crossed(columns, rows, lambda v: text_of(v, between)))
+
+
+def _texts(indices: Array, values: Sequence[Any], sizes: Array) -> Outputs:
+    made = np.empty(len(values), np.object_)
+    made[:] = values
+    return indices, made, sizes
 
 
 def _adds(op: View) -> None:

@@ -18,6 +18,8 @@ from tflite_ort.fallback_kernels.idioms.number_texts import number_of, text_of
 from tflite_ort.fallback_kernels.idioms.regular_expressions import Expression, names_groups
 from tflite_ort.fallback_kernels.idioms.row_splits import check_splits
 from tflite_ort.fallback_kernels.idioms.short_hashes import plain_hash, sip_hash
+from tflite_ort.fallback_kernels.idioms.splitting import split_at, split_at_bytes
+from tflite_ort.fallback_kernels.idioms.summaries import summary
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.values.flex import node_of
@@ -324,9 +326,9 @@ def string_split(op: View, inputs: Inputs, state: State) -> Outputs:
         raise KernelError(f"texts have shape {list(texts.shape)}, expected a list")
     node = node_of(op)
     if op.name.endswith("V2"):
-        rows = [_split(bytes(text), separator, node["maxsplit"]) for text in texts]
+        rows = [split_at(bytes(text), separator, node["maxsplit"]) for text in texts]
     else:
-        rows = [_split_at_bytes(bytes(text), separator, node["skip_empty"]) for text in texts]
+        rows = [split_at_bytes(bytes(text), separator, node["skip_empty"]) for text in texts]
     places = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
     pieces = [piece for row in rows for piece in row]
     widest = max(map(len, rows), default=0)
@@ -335,24 +337,6 @@ def string_split(op: View, inputs: Inputs, state: State) -> Outputs:
         _texts(pieces, (len(pieces),)),
         np.array([len(rows), widest], np.int64),
     )
-
-
-def _split(text: bytes, separator: bytes, most: int) -> list[bytes]:
-    if not most:
-        return [text]
-    pieces = text.split(separator or None, most)
-    # TensorFlow's rest after the last split at spaces can be empty.
-    return pieces if separator or len(pieces) != most else [*pieces, b""]
-
-
-def _split_at_bytes(text: bytes, separators: bytes, skip_empty: bool) -> list[bytes]:
-    if not separators or not text:
-        pieces = [text[i : i + 1] for i in range(len(text))]
-    else:
-        table = bytes.maketrans(separators, separators[:1] * len(separators))
-        ends = [i for i, c in enumerate(text.translate(table)) if c == separators[0]]
-        pieces = [text[a + 1 : b] for a, b in pairwise([-1, *ends, len(text)])]
-    return [piece for piece in pieces if piece] if skip_empty else pieces
 
 
 # Regular expressions ----------------------------------------------------------------------------
@@ -416,6 +400,21 @@ def as_string(op: View, inputs: Inputs, state: State) -> Outputs:
         shortest=node["shortest"],
     )
     return (_texts([make(value) for value in values.reshape(-1)], values.shape),)
+
+
+@flex_kernel("StringFormat")
+def string_format(op: View, inputs: Inputs, state: State) -> Outputs:
+    """A text in which arrays stand for its placeholders."""
+    node = node_of(op)
+    parts = _bytes(node["template"]).split(_bytes(node["placeholder"]))
+    if len(parts) != len(inputs) + 1:
+        raise KernelError(f"{len(inputs)} arrays for {len(parts) - 1} placeholders")
+    told = [summary(array, node["summarize"]).encode("latin-1") for array in inputs]
+    return (
+        _texts(
+            [b"".join(each for pair in zip(parts, [*told, b""], strict=True) for each in pair)], ()
+        ),
+    )
 
 
 @flex_kernel("EncodeBase64")

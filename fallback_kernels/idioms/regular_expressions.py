@@ -36,6 +36,7 @@ class Part(NamedTuple):
         loops: how many of its repetitions have no end.
         is_empty: it can match nothing.
         start: the only character that it can begin with, if it is known.
+        repeats: how often the numbers in braces that stand one in another repeat at most.
     """
 
     text: str
@@ -43,6 +44,7 @@ class Part(NamedTuple):
     loops: int = 0
     is_empty: bool = False
     start: str = ""
+    repeats: int = 1
 
 
 class Expression:
@@ -180,6 +182,7 @@ class _Parser:
             max(choices) if distinct else sum(choices),
             max(branch.loops for branch in branches),
             any(branch.is_empty for branch in branches),
+            repeats=max(branch.repeats for branch in branches),
         )
 
     def sequence(self) -> Part:
@@ -210,7 +213,9 @@ class _Parser:
         if part.text in ("", "(?:)") or part.is_empty:
             raise self.refused("a repetition of what can be empty is not implemented")
         low, high = bounds
-        if max(low, high or 0) > _MOST_REPEATS:
+        braces = self.text[start] == "{"
+        repeats = part.repeats * max(low if high is None else high, 1) if braces else part.repeats
+        if braces and max(low, high or 0) > 1 and repeats > _MOST_REPEATS:
             raise self.refused(f"more than {_MOST_REPEATS} repetitions")
         single = part.choices == 1 and part.loops == 0
         if not single and (low, high) != (0, 1):
@@ -227,6 +232,7 @@ class _Parser:
             part.loops + (high is None),
             low == 0,
             part.start if low else "",
+            repeats,
         )
 
     def bounds(self) -> tuple[int, int | None] | None:
@@ -422,6 +428,7 @@ def _joined(parts: list[Part]) -> Part:
         loops,
         all(part.is_empty for part in parts),
         start,
+        max((part.repeats for part in parts), default=1),
     )
 
 

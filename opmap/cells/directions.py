@@ -5,7 +5,7 @@ D directions, T time, B batch, C cells.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -49,7 +49,8 @@ def recurrent_node(
     """All outputs [T, D, B, C] and the last states [D, B, C] of an RNN, a GRU or an LSTM.
 
     ONNX Runtime ends the process in a GRU or an LSTM without rows or cells, whose results are
-    known, and in a GRU without columns.
+    known, and in a GRU without columns. So an open batch that turns out to be empty gets a row,
+    which is cut off afterwards.
 
     Args:
         x: [T, B, I].
@@ -66,8 +67,32 @@ def recurrent_node(
     named, default = attributes.get("activations"), _DEFAULTS[op_type]
     if named is not None and named == default * (len(named) // len(default)):
         attributes["activations"] = None
+    if op_type != "RNN" and not is_known(rows):
+        return _with_a_row(g, op_type, x, [*weights, None], states, peephole, attributes)
     inputs = (x, *weights, None, *states, peephole)
     return g.op_multi(op_type, *inputs, outputs=1 + len(states), **attributes)
+
+
+def _with_a_row(
+    g: Graph,
+    op_type: str,
+    x: ir.Value,
+    weights: Sequence[ir.Value | None],
+    states: Sequence[ir.Value | None],
+    peephole: ir.Value | None,
+    attributes: Mapping[str, Any],
+) -> Values:
+    """The node over one row of zeros where `x` has none."""
+    count, one = g.op("Shape", x, start=1, end=2), g.ints([1])
+    missing = g.op("Sub", g.op("Max", count, one), count)
+    pads = g.op("Concat", g.ints([0, 0, 0, 0]), missing, g.ints([0]), axis=0)
+    x = g.op("Pad", x, pads)
+    states = [None if value is None else g.op("Pad", value, pads) for value in states]
+    made = g.op_multi(
+        op_type, x, *weights, *states, peephole, outputs=1 + len(states), **attributes
+    )
+    bounds, axes = (g.ints([0]), count), (g.ints([2]), *[one] * len(states))
+    return [g.op("Slice", v, *bounds, axis) for v, axis in zip(made, axes, strict=True)]
 
 
 def _empty(g: Graph, x: ir.Value, given: Sequence[ir.Value | None]) -> Values:

@@ -14,6 +14,7 @@ from tflite_ort.opmap.flex.elementwise import (
     write_computed,
 )
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.bits import bits_set, left_shift, right_shift
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorType
@@ -77,6 +78,25 @@ def invert(op: View, g: Graph) -> None:
     (x,) = op.present_inputs()
     layout = g.layout(x)
     write_computed(g, op.output, g.op("BitwiseNot", read_computed(g, x, INTEGERS, layout)), layout)
+
+
+@flex_translator("LeftShift", "RightShift")
+def shifts(op: View, g: Graph) -> None:
+    """BitShift of unsigned bits."""
+    x, amount = (g.read(tensor, domain=Domain.FILE) for tensor in op.present_inputs())
+    if op.name == "FlexLeftShift":
+        made = left_shift(g, x, amount, op.output.dtype)
+    else:
+        made = right_shift(op, g, x, amount)
+    g.write(op.output, made, domain=Domain.FILE)
+
+
+@flex_translator("PopulationCount")
+def population_count(op: View, g: Graph) -> None:
+    """Of each byte from a table."""
+    (x,) = op.present_inputs()
+    made = bits_set(g, g.read(x, domain=Domain.FILE), x.dtype)
+    g.write(op.output, made, domain=Domain.FILE)
 
 
 @flex_translator("IsFinite", "IsNan")

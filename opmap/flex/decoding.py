@@ -11,27 +11,27 @@ from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorType, Untranslatable
 from tflite_ort.schema.values.flex import node_of
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import has_zero, is_known
 
 
 @flex_translator("CTCGreedyDecoder")
 def greedy(op: OperatorView[Any], g: Graph) -> None:
     """ArgMax of each step, and NonZero of those that are kept; their places are running counts."""
     x, lengths, node = op["inputs"], op["sequence_length"], node_of(op)
-    steps, batch, classes = x.shape
-    if x.type is not TensorType.FLOAT32 or not is_known(steps, batch, classes) or 0 in x.shape:
+    steps, _, classes = x.shape
+    if x.type is not TensorType.FLOAT32 or not is_known(classes) or has_zero(*x.shape):
         raise Untranslatable(f"{x.type.name} inputs of {x.shape}")
     blank = node["blank_index"] + (classes if node["blank_index"] < 0 else 0)
     if not 0 <= blank < classes:
         raise Untranslatable(f"blank {node['blank_index']} of {classes} classes")
     rows = g.op("Transpose", g.read(x), perm=[1, 0, 2])
-    limit = g.reshape(g.whole(lengths), (batch, 1))
-    there = g.op("Less", g.ints([range(steps)]), limit)
+    limit = g.op("Unsqueeze", g.whole(lengths), g.ints([1]))
+    numbers = g.op("Range", g.ints(0), g.reshape(g.size(steps), ()), g.ints(1))
+    there = g.op("Less", numbers, limit)
     best = g.op("ArgMax", rows, axis=2, keepdims=0)
     kept = g.op("And", there, g.op("Not", g.op("Equal", best, g.ints(blank))))
     if node["merge_repeated"]:
-        before = g.op("Slice", best, g.ints([0]), g.ints([steps - 1]), g.ints([1]))
-        before = g.op("Concat", g.constant(np.full((batch, 1), -1)), before, axis=1)
+        before = g.op("Pad", best, g.ints([0, 1, 0, -1]), g.ints(-1))
         kept = g.op("And", kept, g.op("Not", g.op("Equal", best, before)))
     _write_sparse(op, g, best, kept)
     most = g.op("ReduceMax", rows, g.ints([2]), keepdims=0)
@@ -49,4 +49,4 @@ def _write_sparse(op: OperatorView[Any], g: Graph, best: ir.Value, kept: ir.Valu
     g.write(op.outputs[1], g.op("GatherND", best, at))
     each = g.op("ReduceSum", numbers, g.ints([1]), keepdims=0)
     longest = g.op("ReduceMax", each, g.ints([0]), keepdims=1)
-    g.write(op.outputs[2], g.op("Concat", g.ints(op["inputs"].shape[1:2]), longest, axis=0))
+    g.write(op.outputs[2], g.op("Concat", g.size(op["inputs"].shape[1]), longest, axis=0))

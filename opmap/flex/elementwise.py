@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms import complex_arithmetic, division
+from tflite_ort.opmap.idioms.angles import angle
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import custom_translator, flex_translator
 from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
+from tflite_ort.schema.values.complex_pairs import is_complex, part_dtype
+from tflite_ort.schema.values.flex import node_of
 
 View = OperatorView[Any]
 Emit = Callable[..., ir.Value]
@@ -114,9 +118,34 @@ _UNARY: dict[str, tuple[Emit, frozenset[TensorType]]] = {
 }
 
 
+# Of complex numbers: of each part by itself, or what computes with both.
+_OF_PAIRS: dict[str, Emit] = {
+    **dict.fromkeys(("Add", "AddV2"), _node("Add")),
+    "Sub": _node("Sub"),
+    "Neg": _node("Neg"),
+    "Mul": complex_arithmetic.product,
+    "Square": lambda g, x: complex_arithmetic.product(g, x, x),
+    **dict.fromkeys(("Div", "RealDiv"), complex_arithmetic.quotient),
+    **dict.fromkeys(("Inv", "Reciprocal"), complex_arithmetic.reciprocal),
+    "Exp": complex_arithmetic.exponential,
+}
+
+
+def _of_pairs(op: View, g: Graph) -> bool:
+    """Compute a complex result; whether it is one that is known here."""
+    emit = _OF_PAIRS.get(op.name.removeprefix("Flex"))
+    if emit is None or not is_complex(op.output):
+        return False
+    values = [g.read(tensor, domain=Domain.FILE) for tensor in op.present_inputs()]
+    g.write(op.output, emit(g, *values), domain=Domain.FILE)
+    return True
+
+
 @flex_translator(*_UNARY)
 def unary(op: View, g: Graph) -> None:
-    """A node of `_UNARY`."""
+    """A node of `_UNARY`, or of `_OF_PAIRS`."""
+    if _of_pairs(op, g):
+        return
     emit, types = _UNARY[op.name.removeprefix("Flex")]
     (x,) = op.present_inputs()
     layout = g.layout(x)
@@ -131,12 +160,16 @@ def _squared_difference(g: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
     return _squared(g, g.op("Sub", x, y))
 
 
+_OF_INTEGERS: dict[str, Emit] = {
+    "FloorDiv": division.floor_of_integers,
+    "FloorMod": division.modulo_of_integers,
+    "TruncateDiv": division.quotient_of_integers,
+}
 _SUMS = FLOATS | INTEGERS
 _BINARY: dict[str, tuple[Emit, frozenset[TensorType]]] = {
     "Add": (_node("Add"), _SUMS),
     "AddV2": (_node("Add"), _SUMS),
     "Div": (_node("Div"), FLOATS),
-    "FloorDiv": (_floor_divided, FLOATS),
     "Maximum": (_node("Max"), FLOATS | _NARROW | {_T.INT64}),
     "Minimum": (_node("Min"), FLOATS | _NARROW | {_T.INT64}),
     "Mul": (_node("Mul"), _SUMS),
@@ -145,11 +178,20 @@ _BINARY: dict[str, tuple[Emit, frozenset[TensorType]]] = {
     "SquaredDifference": (_squared_difference, _SUMS),
     "Sub": (_node("Sub"), _SUMS),
 }
+
+
+def _log1p(g: Graph, y: ir.Value) -> ir.Value:
+    """Of float32 by way of double, in which 1 + y keeps what it needs of y."""
+    wide = g.op("Add", g.cast(y, ir.DataType.DOUBLE), g.constant(1, np.float64))
+    return g.cast(g.op("Log", wide), ir.DataType.FLOAT)
+
+
 # 0 where the first or the second operand is 0.
 _GUARDED: dict[str, tuple[Emit, int]] = {
     "DivNoNan": (_node("Div"), 1),
     "MulNoNan": (_node("Mul"), 1),
     "Xdivy": (_node("Div"), 0),
+    "Xlog1py": (lambda g, x, y: g.op("Mul", x, _log1p(g, y)), 0),
     "Xlogy": (lambda g, x, y: g.op("Mul", x, g.op("Log", y)), 0),
 }
 
@@ -164,19 +206,68 @@ def operands(op: View, g: Graph, types: frozenset[TensorType]) -> tuple[list[ir.
 
 @flex_translator(*_BINARY)
 def binary(op: View, g: Graph) -> None:
-    """A node of `_BINARY`."""
+    """A node of `_BINARY`, or of `_OF_PAIRS`."""
+    if _of_pairs(op, g):
+        return
     emit, types = _BINARY[op.name.removeprefix("Flex")]
     values, layout = operands(op, g, types)
     write_computed(g, op.output, emit(g, *values), layout)
 
 
-@flex_translator("DivNoNan", "MulNoNan", "Xdivy", "Xlogy")
+@flex_translator(*_GUARDED)
 def guarded(op: View, g: Graph) -> None:
     """A node of `_GUARDED`."""
     emit, place = _GUARDED[op.name.removeprefix("Flex")]
-    values, layout = operands(op, g, FLOATS)
+    values, layout = operands(op, g, FLOAT if op.name == "FlexXlog1py" else FLOATS)
     result = _zero_where(g, values[place], emit(g, *values), op.output)
     write_computed(g, op.output, result, layout)
+
+
+@flex_translator("FloorDiv", "FloorMod", "TruncateDiv")
+def divided(op: View, g: Graph) -> None:
+    """Quotients and what is left of them; of integers in 64 bits."""
+    name, dtype = op.name.removeprefix("Flex"), computed_type(op.output.type)
+    if op.output.type in FLOATS and name != "TruncateDiv":
+        (x, y), layout = operands(op, g, FLOATS)
+        modulo = name == "FloorMod"
+        made = division.modulo_of_floats(g, x, y, dtype) if modulo else _floor_divided(g, x, y)
+        write_computed(g, op.output, made, layout)
+        return
+    (x, y), layout = operands(op, g, INTEGERS - {_T.UINT64})
+    x, y = g.cast(x, ir.DataType.INT64), g.cast(y, ir.DataType.INT64)
+    y = division.nonzero(g, op.present_inputs()[1], y)
+    write_computed(g, op.output, g.cast(_OF_INTEGERS[name](g, x, y), dtype), layout)
+
+
+@flex_translator("Cast")
+def cast(op: View, g: Graph) -> None:
+    """Cast; of complex numbers, of their real parts. Floats become narrow integers by way of wide
+    ones, as on most processors: ONNX leaves open what is out of range."""
+    (x,), dtype = op.present_inputs(), op.output.dtype
+    if node_of(op)["Truncate"]:
+        raise Untranslatable("a cast that truncates")
+    value = g.read(x, domain=Domain.FILE)
+    if is_complex(x) and is_complex(op.output):
+        value = g.cast(value, part_dtype(dtype))
+    elif is_complex(op.output):
+        real = g.cast(value, part_dtype(dtype))
+        zeros = g.op("Expand", g.constant(0, part_dtype(dtype)), g.op("Shape", real))
+        value = complex_arithmetic.joined(g, real, zeros)
+    else:
+        value = complex_arithmetic.parts(g, value)[0] if is_complex(x) else value
+        if x.dtype.kind in "fc" and dtype.kind in "iu" and dtype.itemsize < 4:
+            value = g.cast(value, ir.DataType.INT64)
+        value = g.cast(value, dtype)
+    g.write(op.output, value, domain=Domain.FILE)
+
+
+@flex_translator("Atan2")
+def atan2(op: View, g: Graph) -> None:
+    """The angle of operands of one shape."""
+    (y, x), layout = operands(op, g, FLOATS)
+    shape = g.op("Shape", g.op("Add", y, x))
+    y, x = (g.op("Expand", value, shape) for value in (y, x))
+    write_computed(g, op.output, angle(g, y, x, computed_type(op.output.type)), layout)
 
 
 @flex_translator("AddN")

@@ -8,9 +8,10 @@ import numpy as np
 
 from tflite_ort.opmap.flex.elementwise import FLOATS, read_computed, write_computed
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.projections import OUTSIDE, Places
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
-from tflite_ort.schema import OperatorView, TensorType, Untranslatable
+from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.shapes.flex.images import bicubic_weights
 from tflite_ort.schema.values.flex import node_of
 from tflite_ort.schema.values.sizes import is_known
@@ -168,3 +169,91 @@ def bicubic(op: View, g: Graph) -> None:
     x = g.cast(g.read(image, layout=Layout.FIRST, domain=Domain.FILE), ir.DataType.FLOAT)
     whole = g.op("MatMul", g.op("MatMul", g.constant(rows), x), g.constant(columns.T))
     g.write(op.output, whole, layout=Layout.FIRST)
+
+
+_FAR = 1 << 24  # a place that is outside of every image
+
+
+@flex_translator("ImageProjectiveTransformV2", "ImageProjectiveTransformV3")
+def projective(op: View, g: Graph) -> None:
+    """Places by arithmetic, and GatherND of the pixels there."""
+    x, node, places = op["images"], node_of(op), Places(g)
+    _, height, width, _ = x.shape
+    _, rows, columns, _ = op.output.shape
+    if not is_known(height, width, rows, columns) or 0 in (height, width, rows, columns):
+        raise Untranslatable(f"images of {x.shape}")
+    kind, outside = node["interpolation"], OUTSIDE.get(node["fill_mode"])
+    if x.type is not _T.FLOAT32 or outside is None or kind not in ("NEAREST", "BILINEAR"):
+        raise Untranslatable(f"{x.type.name} images, {kind}, {node['fill_mode']}")
+    a = [
+        g.op(
+            "Unsqueeze", g.op("Gather", g.read(op["transforms"]), g.ints([i]), axis=1), g.ints([2])
+        )
+        for i in range(8)
+    ]
+    across = g.constant(np.arange(columns, dtype=np.float32))
+    down = g.constant(np.arange(rows, dtype=np.float32)[:, None])
+
+    def product(i: int, j: int) -> ir.Value:
+        return places("Add", places("Mul", a[i], across), places("Mul", a[j], down))
+
+    scale = places("Add", product(6, 7), 1)
+    seen = g.op("Not", places("Equal", scale, 0))
+    at = []
+    for i, size in ((3, height), (0, width)):
+        place = outside(
+            places, places("Div", places("Add", product(i, i + 1), a[i + 2]), scale), size
+        )
+        # Neither NaN nor what is infinite is less.
+        seen = g.op("And", seen, places("Less", places("Abs", place), float(np.inf)))
+        at.append(place)
+    at = [places("Min", places("Max", places("Where", seen, p, -2), -2), _FAR) for p in at]
+    fill = g.read(op["fill_value"]) if "fill_value" in op.names else places("Add", 0, 0)
+    value = _projected(g, places, x, op.output, at, fill, kind)
+    made = g.op("Where", g.op("Unsqueeze", seen, g.ints([3])), value, fill)
+    g.write(op.output, made, domain=Domain.FILE)
+
+
+def _projected(
+    g: Graph,
+    places: Places,
+    x: TensorView,
+    output: TensorView,
+    at: list[ir.Value],
+    fill: ir.Value,
+    kind: str,
+) -> ir.Value:
+    """The pixels at the places [images or 1, rows, columns] of rows and of columns."""
+    images, zero = g.read(x, domain=Domain.FILE), g.constant(0, np.float32)
+    shape = g.op("Concat", g.op("Shape", images, end=1), g.ints(output.shape[1:3]), axis=0)
+    numbers = g.op("Range", g.ints(0), g.reshape(g.op("Shape", images, end=1), ()), g.ints(1))
+    number = g.op("Expand", g.op("Unsqueeze", numbers, g.ints([1, 2])), shape)
+
+    def pick(y: ir.Value, x_: ir.Value) -> ir.Value:
+        inside, indices = None, [number]
+        for place, size in ((y, x.shape[1]), (x_, x.shape[2])):
+            fits = g.op("And", places("GreaterOrEqual", place, 0), places("Less", place, size))
+            inside = fits if inside is None else g.op("And", inside, fits)
+        assert inside is not None
+        for place in (y, x_):
+            index = g.cast(g.op("Where", inside, place, zero), ir.DataType.INT64)
+            indices.append(g.op("Expand", index, shape))
+        last = g.ints([3])
+        indices = [g.op("Unsqueeze", index, last) for index in indices]
+        found = g.op("GatherND", images, g.op("Concat", *indices, axis=3))
+        return g.op("Where", g.op("Unsqueeze", inside, last), found, fill)
+
+    if kind == "NEAREST":
+        return pick(places.rounded(at[0]), places.rounded(at[1]))
+    low_y, low_x = (g.op("Floor", place) for place in at)
+    past = [
+        g.op("Unsqueeze", places("Sub", p, low), g.ints([3]))
+        for p, low in zip(at, (low_y, low_x), strict=True)
+    ]
+    next_x = places("Add", low_x, 1)
+    lines = []
+    for line in (low_y, places("Add", low_y, 1)):
+        left = places("Mul", places("Sub", 1, past[1]), pick(line, low_x))
+        lines.append(places("Add", left, places("Mul", past[1], pick(line, next_x))))
+    first = places("Mul", places("Sub", 1, past[0]), lines[0])
+    return places("Add", first, places("Mul", past[0], lines[1]))

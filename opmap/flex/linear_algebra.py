@@ -1,4 +1,4 @@
-"""TensorFlow's linear algebra that ONNX has: products, Einsum, Det, and diagonals."""
+"""TensorFlow's linear algebra: products, Einsum, Det, diagonals, and eliminations."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from tflite_ort.opmap.flex.elementwise import read_computed, write_computed
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms import elimination
 from tflite_ort.opmap.idioms.movement import integers
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
@@ -73,6 +74,7 @@ def _turned(g: Graph, value: ir.Value, tensor: TensorView, turn: bool) -> ir.Val
     return g.op("Transpose", value, perm=[*batch, columns, rows])
 
 
+_REAL = frozenset({_T.FLOAT32, _T.FLOAT64, _T.FLOAT16})
 _SUMS = frozenset({_T.FLOAT32, _T.FLOAT64, _T.FLOAT16, _T.BFLOAT16, _T.INT32, _T.INT64})
 
 
@@ -97,13 +99,117 @@ def einsum(op: View, g: Graph) -> None:
     write_computed(g, op.output, made, Layout.LAST)
 
 
+# So many steps of an elimination are in an exported file at most.
+_MOST_STEPS = 256
+
+
+def _matrices(op: View, g: Graph, place: int = 0) -> tuple[ir.Value, int, int]:
+    """Matrices of an input as doubles, and their sizes; the interpreter leaves them to LAPACK.
+
+    Raises:
+        Untranslatable: numpy runs them, or their sizes or types are none that a graph takes.
+    """
+    x = op.present_inputs()[place]
+    if x.rank < 2 or x.type not in _REAL:
+        raise Untranslatable(f"matrices of {x.type.name}")
+    rows, columns = _sizes(x, 2)
+    if has_zero(*x.shape) or max(rows, columns) > _MOST_STEPS:
+        raise Untranslatable(f"matrices of {rows} rows and {columns} columns")
+    if g.target.fallback:
+        raise Untranslatable("numpy computes it faster")
+    value = read_computed(g, x, _REAL, Layout.LAST)
+    return g.cast(value, np.dtype(np.float64)), rows, columns
+
+
+def _write_doubles(g: Graph, output: TensorView, value: ir.Value) -> None:
+    g.write(output, g.cast(value, output.dtype), domain=Domain.FILE)
+
+
+def _square(op: View, g: Graph) -> tuple[ir.Value, int, int]:
+    """Square matrices, their rank and their size."""
+    value, rows, columns = _matrices(op, g)
+    if rows != columns:
+        raise Untranslatable(f"matrices of {rows} rows and {columns} columns")
+    return value, op.present_inputs()[0].rank, rows
+
+
+@flex_translator("MatrixInverse", "BatchMatrixInverse")
+def inverse(op: View, g: Graph) -> None:
+    """What the elimination makes of the identity beside the matrix."""
+    value, rank, size = _square(op, g)
+    if node_of(op)["adjoint"]:
+        value = elimination.transposed(g, value, rank)
+    identity = g.op("Mul", value, g.constant(0, np.float64))
+    identity = g.op("Add", identity, g.constants.add(np.eye(size), "identity"))
+    both = g.op("Concat", value, identity, axis=-1)
+    made, _, pivots = elimination.eliminated(g, both, rank, size, 2 * size)
+    singular = g.op("Equal", pivots, g.constant(0, np.float64))
+    _write_doubles(g, op.output, elimination.checked(g, made, singular))
+
+
 @flex_translator("MatrixDeterminant", "BatchMatrixDeterminant")
 def determinant(op: View, g: Graph) -> None:
-    """Det, which ONNX Runtime has for float32."""
+    """Det, which ONNX Runtime has for float32; else the product of the pivots."""
     x = op["input"]
-    if x.type is not _T.FLOAT32 or not is_known(*x.shape[-2:]) or has_zero(*x.shape):
+    if not is_known(*x.shape[-2:]) or has_zero(*x.shape):
         raise Untranslatable(f"determinants of {x.type.name} matrices of {x.shape}")
-    g.write(op.output, g.op("Det", g.read(x)))
+    if x.type is _T.FLOAT32:
+        g.write(op.output, g.op("Det", g.read(x)))
+        return
+    pivots, sign = _pivots(op, g)
+    product = g.op("ReduceProd", pivots, g.ints([0]), keepdims=0)
+    _write_doubles(g, op.output, g.op("Mul", product, sign))
+
+
+@flex_translator("LogMatrixDeterminant")
+def log_determinant(op: View, g: Graph) -> None:
+    """The sum of the logarithms of the pivots, and the product of their signs."""
+    pivots, sign = _pivots(op, g)
+    signs = g.op("ReduceProd", g.op("Sign", pivots), g.ints([0]), keepdims=0)
+    _write_doubles(g, op.outputs[0], g.op("Mul", signs, sign))
+    logarithms = g.op("Log", g.op("Abs", pivots))
+    _write_doubles(g, op.outputs[1], g.op("ReduceSum", logarithms, g.ints([0]), keepdims=0))
+
+
+def _pivots(op: View, g: Graph) -> tuple[ir.Value, ir.Value]:
+    """The pivots [N, ...] of an elimination, and the sign of their order [...]."""
+    value, rank, size = _square(op, g)
+    _, order, pivots = elimination.eliminated(g, value, rank, size, size)
+    sign = g.cast(g.op("Det", g.cast(order, ir.DataType.FLOAT)), np.dtype(np.float64))
+    return g.op("Squeeze", pivots, g.ints([rank - 1, rank])), sign
+
+
+@flex_translator("Cholesky", "BatchCholesky")
+def cholesky(op: View, g: Graph) -> None:
+    """Column by column."""
+    value, rank, size = _square(op, g)
+    _write_doubles(g, op.output, elimination.cholesky(g, value, rank, size))
+
+
+@flex_translator("MatrixTriangularSolve", "BatchMatrixTriangularSolve")
+def triangular_solve(op: View, g: Graph) -> None:
+    """Row by row."""
+    node, (value, rank, size) = node_of(op), _square(op, g)
+    right, lower = _matrices(op, g, 1)[0], bool(node["lower"])
+    kept = np.tril(np.ones((size, size))) if lower else np.triu(np.ones((size, size)))
+    value = g.op("Where", g.constant(kept == 0), g.constant(0, np.float64), value)
+    if node["adjoint"]:
+        value, lower = elimination.transposed(g, value, rank), not lower
+    right = g.op("Expand", right, g.shape(op.output.shape))
+    made = elimination.solved(g, value, right, op.output.rank, size, lower=lower)
+    _write_doubles(g, op.output, made)
+
+
+@flex_translator("Qr")
+def qr(op: View, g: Graph) -> None:
+    """Column by column; of both results the first rows and columns, unless all are asked for."""
+    value, rows, columns = _matrices(op, g)
+    q, r = elimination.orthogonal(g, value, op.present_inputs()[0].rank, rows, columns)
+    if not node_of(op)["full_matrices"]:
+        first = g.ints([0]), g.ints([min(rows, columns)])
+        q, r = g.op("Slice", q, *first, g.ints([-1])), g.op("Slice", r, *first, g.ints([-2]))
+    _write_doubles(g, op.outputs[0], q)
+    _write_doubles(g, op.outputs[1], r)
 
 
 def _sizes(tensor: TensorView, count: int) -> list[int]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tflite_ort.opmap.flex.elementwise import (
     FLOATS,
     INTEGERS,
@@ -18,6 +20,7 @@ from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorType, Untranslatable
 from tflite_ort.schema.values.flex import node_of
+from tflite_ort.schema.values.semantics import normalized_axes
 from tflite_ort.schema.values.sizes import has_zero, is_known
 
 View = OperatorView[Any]
@@ -52,6 +55,54 @@ def _inside(g: Graph, indices: ir.Value, sizes: ir.Value) -> ir.Value:
     """`indices` in a graph that fails if one is out of bounds."""
     wrong = g.op("Or", g.op("Less", indices, g.ints(0)), g.op("GreaterOrEqual", indices, sizes))
     return failing(g, indices, wrong)
+
+
+@flex_translator("SparseSlice")
+def sparse_slice(op: View, g: Graph) -> None:
+    """Compress of what is inside, and Sub of the start."""
+    sizes, start, size = (g.whole(op[name]) for name in ("shape", "start", "size"))
+    zero = g.ints([0])
+    start, size = (failing(g, each, g.op("Less", each, zero)) for each in (start, size))
+    indices = _inside(g, g.whole(op["indices"]), sizes)
+    fits = g.op(
+        "And",
+        g.op("GreaterOrEqual", indices, start),
+        g.op("Less", indices, g.op("Add", start, size)),
+    )
+    kept = g.op("ReduceMin", g.cast(fits, ir.DataType.INT64), g.ints([1]), keepdims=0)
+    kept = g.cast(kept, ir.DataType.BOOL)
+    value = read_computed(g, op["values"], _MOVED, Layout.LAST)
+    g.write(op.outputs[0], g.op("Sub", g.op("Compress", indices, kept, axis=0), start))
+    write_computed(g, op.outputs[1], g.op("Compress", value, kept, axis=0), Layout.LAST)
+    left = g.op("Max", g.op("Min", size, g.op("Sub", sizes, start)), zero)
+    g.write(op.outputs[2], left)
+
+
+@flex_translator("SparseReduceSum")
+def reduce_sum(op: View, g: Graph) -> None:
+    """ScatterElements (add) at the places that the kept axes tell."""
+    axes, rank = op["reduction_axes"].data, op["input_indices"].shape[-1]
+    if axes is None or not is_known(rank) or not rank:
+        raise Untranslatable("axes that are computed")
+    summed = normalized_axes(axes, rank)
+    kept = [axis for axis in range(rank) if axis not in summed]
+    sizes = g.whole(op["input_shape"])
+    columns = _columns(g, _inside(g, g.whole(op["input_indices"]), sizes), rank)
+    wanted = g.op("Gather", sizes, g.ints(np.array(kept, np.int64)), axis=0)
+    place = g.op("Mul", columns[0], g.ints(0))
+    for axis in kept:
+        place = g.op(
+            "Add", g.op("Mul", place, g.op("Gather", sizes, g.ints(axis), axis=0)), columns[axis]
+        )
+    value = read_computed(g, op["input_values"], _WIDE | INTEGERS - {_T.UINT64}, Layout.LAST)
+    wanted = affordable(g, wanted, wanted, op)
+    count = g.reshape(g.op("ReduceProd", wanted, keepdims=0), (1,))
+    zeros = g.op("Expand", g.constant(0, computed_type(op.output.type)), count)
+    made = g.op("ScatterElements", zeros, place, value, axis=0, reduction="add")
+    made = g.op("Reshape", made, wanted, allowzero=1)
+    if node_of(op)["keep_dims"] and summed:
+        made = g.op("Unsqueeze", made, g.ints(list(summed)))
+    write_computed(g, op.output, made, Layout.LAST)
 
 
 @flex_translator("SparseTensorDenseMatMul")

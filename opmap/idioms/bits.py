@@ -103,8 +103,42 @@ def _floats_of_bits(g: Graph, bits: ir.Value) -> ir.Value:
     return g.cast(g.op("Mul", size, sign), ir.DataType.FLOAT)
 
 
+def left_shift(g: Graph, x: ir.Value, amount: ir.Value, dtype: np.dtype[Any]) -> ir.Value:
+    """BitShift of unsigned bits; the amount is clipped as in `right_shift`."""
+    wide = ir.DataType.UINT64 if dtype.itemsize == 8 else ir.DataType.UINT32
+    amount = g.cast(_clipped(g, amount, dtype), wide)
+    shifted = g.op("BitShift", g.cast(x, wide), amount, direction="LEFT")
+    if dtype.kind == "i":
+        shifted = g.cast(shifted, ir.DataType.INT64)
+    return g.cast(shifted, dtype)
+
+
+def _clipped(g: Graph, amount: ir.Value, dtype: np.dtype[Any]) -> ir.Value:
+    """An amount of INT64, from 0 to the number of bits less one; of unsigned 64 bits, those above
+    the signed ones are the number of bits less one."""
+    most = g.ints(8 * dtype.itemsize - 1)
+    signed = g.cast(amount, ir.DataType.INT64)
+    if dtype == np.uint64:
+        signed = g.op("Where", g.op("Less", signed, g.ints(0)), most, signed)
+    return g.op("Min", g.op("Max", signed, g.ints(0)), most)
+
+
+def bits_set(g: Graph, x: ir.Value, dtype: np.dtype[Any]) -> ir.Value:
+    """How many bits of each integer are 1, byte by byte from a table."""
+    wide = ir.DataType.UINT64 if dtype.itemsize == 8 else ir.DataType.UINT32
+    counts = g.ints([number.bit_count() for number in range(256)])
+    rest, total = g.cast(x, wide), None
+    for _ in range(dtype.itemsize):
+        byte = g.cast(g.op("BitwiseAnd", rest, g.constant(255, wide.numpy())), ir.DataType.INT64)
+        found = g.op("Gather", counts, byte)
+        total = found if total is None else g.op("Add", total, found)
+        rest = g.op("BitShift", rest, g.constant(8, wide.numpy()), direction="RIGHT")
+    assert total is not None
+    return g.cast(total, ir.DataType.UINT8)
+
+
 def right_shift(op: OperatorView[Any], g: Graph, x: ir.Value, amount: ir.Value) -> ir.Value:
-    """An arithmetic right_shift as BitShift of 32 unsigned bits.
+    """An arithmetic right_shift as BitShift of unsigned bits.
 
     Negative numbers are inverted before and after it. The amount is clipped to the range from 0 to
     the number of bits less one.
@@ -112,17 +146,19 @@ def right_shift(op: OperatorView[Any], g: Graph, x: ir.Value, amount: ir.Value) 
     leave_many_to_numpy(g, op.output.shape, "shifted numbers")
     dtype = op.output.dtype
     signed = dtype.kind == "i"
-    wide = ir.DataType.INT32 if signed else ir.DataType.UINT32
+    wide, bits = ir.DataType.INT32 if signed else ir.DataType.UINT32, ir.DataType.UINT32
+    if dtype.itemsize == 8:
+        wide, bits = ir.DataType.INT64 if signed else ir.DataType.UINT64, ir.DataType.UINT64
     x, amount = (g.cast(value, wide) for value in (x, amount))
     bounds = (g.constant(bound, wide.numpy()) for bound in (0, 8 * dtype.itemsize - 1))
     amount = g.op("Clip", amount, *bounds)
     if not signed:
         shifted = g.op("BitShift", x, amount, direction="RIGHT")
         return g.cast(shifted, dtype)
-    zero, ones = (g.constant(value, np.int32) for value in (0, -1))
+    zero, ones = (g.constant(value, wide.numpy()) for value in (0, -1))
     sign = g.op("Where", g.op("Less", x, zero), ones, zero)
-    magnitude = g.cast(g.op("BitwiseXor", x, sign), ir.DataType.UINT32)
-    amount = g.cast(amount, ir.DataType.UINT32)
+    magnitude = g.cast(g.op("BitwiseXor", x, sign), bits)
+    amount = g.cast(amount, bits)
     shifted = g.op("BitShift", magnitude, amount, direction="RIGHT")
-    whole = g.op("BitwiseXor", g.cast(shifted, ir.DataType.INT32), sign)
+    whole = g.op("BitwiseXor", g.cast(shifted, wide), sign)
     return g.cast(whole, dtype)

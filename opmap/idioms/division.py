@@ -10,7 +10,7 @@ from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.schema import OperatorView, TensorType, Untranslatable
+from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 
 View = OperatorView[Any]
 _T = TensorType
@@ -58,7 +58,12 @@ def _divisor(op: View, g: Graph, b: ir.Value) -> ir.Value:
 
     Where kernels are available, a divisor that may be 0 is left to them: their error names it.
     """
-    wide, known = g.cast(b, ir.DataType.INT64), op["input2"].data
+    return nonzero(g, op["input2"], g.cast(b, ir.DataType.INT64))
+
+
+def nonzero(g: Graph, divisor: TensorView, wide: ir.Value) -> ir.Value:
+    """As `_divisor`, of the value of a tensor in 64 bits."""
+    known = divisor.data
     if known is not None and np.all(known):
         return wide
     if known is not None or g.target.fallback:
@@ -74,14 +79,40 @@ def floor_modulo(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """
     leave_many_to_numpy(g, op.output.shape, "remainders")
     if op.output.type is not _T.FLOAT32:
-        divisor, one = _divisor(op, g, b), g.ints(1)
-        # The lowest integer divided by -1 would end the process.
-        divisor = g.op("Where", g.op("Equal", divisor, g.op("Neg", one)), one, divisor)
-        remainder = g.op("Mod", g.cast(a, ir.DataType.INT64), divisor)
-        return g.cast(remainder, op.output.dtype)
-    zero = g.constant(0, np.float32)
+        wide = g.cast(a, ir.DataType.INT64)
+        return g.cast(modulo_of_integers(g, wide, _divisor(op, g, b)), op.output.dtype)
+    return modulo_of_floats(g, a, b, np.dtype(np.float32))
+
+
+def modulo_of_floats(g: Graph, a: ir.Value, b: ir.Value, dtype: np.dtype[Any]) -> ir.Value:
+    """The remainder of floats of one type, with the sign of the divisor."""
+    zero = g.constant(0, dtype)
     remainder = g.op("Mod", a, b, fmod=1)
     signs = g.op("Xor", g.op("Less", b, zero), g.op("Less", remainder, zero))
     whole = g.op("Equal", remainder, zero)
     shifted = g.op("And", signs, g.op("Not", whole))
     return g.op("Where", shifted, g.op("Add", remainder, b), remainder)
+
+
+def quotient_of_integers(g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Div of 64-bit integers, cut towards 0. The lowest one divided by -1, which would end the
+    process, is itself."""
+    minus, one = g.op("Equal", b, g.ints(-1)), g.ints(1)
+    quotient = g.op("Div", a, g.op("Where", minus, one, b))
+    return g.op("Where", minus, g.op("Neg", a), quotient)
+
+
+def floor_of_integers(g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+    """The quotient of 64-bit integers, rounded down."""
+    quotient, zero = quotient_of_integers(g, a, b), g.ints(0)
+    rest = g.op("Sub", a, g.op("Mul", quotient, b))
+    above = g.op("Xor", g.op("Less", rest, zero), g.op("Less", b, zero))
+    above = g.op("And", above, g.op("Not", g.op("Equal", rest, zero)))
+    return g.op("Sub", quotient, g.cast(above, ir.DataType.INT64))
+
+
+def modulo_of_integers(g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+    """The remainder of 64-bit integers, with the sign of the divisor. What is left of the lowest
+    one by -1, which would end the process, is left by 1 too: nothing."""
+    one = g.ints(1)
+    return g.op("Mod", a, g.op("Where", g.op("Equal", b, g.ints(-1)), one, b))

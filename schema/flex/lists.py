@@ -6,7 +6,7 @@ IF. Lists of lists, and those that enter or leave the model, stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tflite_ort.base.records import field, record, replace
@@ -49,6 +49,11 @@ _ELEMENTS: Mapping[str, tuple[tuple[str, int], ...]] = {
 }
 
 
+# The tensor of these has the elements one after the other along its first dimension.
+_JOINED = frozenset({"TensorListConcat", "TensorListConcatV2", "TensorListSplit"})
+_MAKERS = frozenset({"TensorListReserve", "EmptyTensorList"})
+
+
 @record(frozen=False)
 class _Lists:
     """The variants of a model in groups that have to be of one kind.
@@ -89,6 +94,7 @@ class _Lists:
 
 def with_tensors(model: Model) -> Model:
     """`model` with tensors in the place of its lists, where that is possible."""
+    model = _each_its_own(model)
     lists = _Lists()
     called = {0, *(signature.subgraph_index for signature in model.signature_defs)}
     for number, graph in enumerate(model.subgraphs):
@@ -111,6 +117,36 @@ def with_tensors(model: Model) -> Model:
         return model
     graphs = [_retyped(graph, number, retyped) for number, graph in enumerate(model.subgraphs)]
     return replace(model, subgraphs=tuple(graphs))
+
+
+def _each_its_own(model: Model) -> Model:
+    """`model` with a list for each that reads one without elements: TensorFlow makes one for all,
+    whatever elements they will have."""
+    makers = {
+        index
+        for index, code in enumerate(model.operator_codes)
+        if (code.custom_code or "").removeprefix(PREFIX) in _MAKERS
+    }
+    graphs = [_with_own_lists(graph, makers) for graph in model.subgraphs] if makers else []
+    return replace(model, subgraphs=tuple(graphs)) if makers else model
+
+
+def _with_own_lists(graph: SubGraph, makers: Collection[int]) -> SubGraph:
+    """A subgraph in which each list that one of `makers` makes is read once."""
+    tensors, operators = list(graph.tensors), list[Operator]()
+    made = {op.outputs[0]: op for op in graph.operators if op.opcode_index in makers and op.outputs}
+    read = {index for index in graph.outputs if index in made}
+    for operator in graph.operators:
+        inputs = list(operator.inputs)
+        for place, index in enumerate(inputs):
+            if index in made and index in read:
+                tensors.append(tensors[index])
+                inputs[place] = len(tensors) - 1
+                operators.append(replace(made[index], outputs=(len(tensors) - 1,)))
+            elif index in made:
+                read.add(index)
+        operators.append(replace(operator, inputs=tuple(inputs)))
+    return replace(graph, tensors=tuple(tensors), operators=tuple(operators))
 
 
 def _retyped(graph: SubGraph, number: int, retyped: Mapping[Place, Tensor]) -> SubGraph:
@@ -207,6 +243,10 @@ def _element_shapes(
             yield tuple(max(int(size), -1) for size in data)
         elif data is None and len(graph.tensors[index].shape) == 1:
             yield (-1,) * graph.tensors[index].shape[0]
+    for index in (*inputs.get("tensor", ()), *outputs.get("tensor", ())):
+        sizes = graph.tensors[index].shape_signature or graph.tensors[index].shape
+        if node.operator.name in _JOINED and sizes:
+            yield (-1, *sizes[1:])
     for name, more in _ELEMENTS.get(node.operator.name, ()):
         for index in (*inputs.get(name, ()), *outputs.get(name, ())):
             tensor = graph.tensors[index]

@@ -73,17 +73,23 @@ _SIGNED = {"int8", "int16", "int32", "int64"}
 _INTEGERS = _SIGNED | {"uint8", "uint16", "uint32"}
 _ORT = {
     **dict.fromkeys(("Atan", "Cosh", "Erf", "Sinh", "Tan"), _FLOAT),
-    **dict.fromkeys(("Ceil", "Cos", "Exp", "Floor", "Inv", "Log", "Reciprocal"), _FLOATS),
+    **dict.fromkeys(("Ceil", "Cos", "Floor", "Log"), _FLOATS),
     **dict.fromkeys(("Round", "Rsqrt", "Sin", "Sqrt", "Tanh"), _FLOATS),
-    **dict.fromkeys(("Div", "DivNoNan", "FloorDiv", "MulNoNan", "Pow", "RealDiv"), _FLOATS),
-    **dict.fromkeys(("Xdivy", "Xlogy"), _FLOATS),
+    **dict.fromkeys(("DivNoNan", "MulNoNan", "Pow"), _FLOATS),
+    **dict.fromkeys(("Div", "RealDiv"), _FLOATS | _COMPLEX),
+    **dict.fromkeys(("Inv", "Reciprocal", "Exp"), _FLOATS | _COMPLEX),
+    **dict.fromkeys(("Atan2", "Xdivy", "Xlogy"), _FLOATS),
     "Sign": _FLOATS | _SIGNED,
     "Abs": _FLOATS | _INTEGERS,
     **dict.fromkeys(("Maximum", "Minimum"), _FLOATS | _INTEGERS),
-    **dict.fromkeys(("Atan2", "FloorMod", "TruncateDiv", "Xlog1py"), frozenset[str]()),
+    **dict.fromkeys(("FloorDiv", "FloorMod"), _FLOATS | _INTEGERS),
+    "TruncateDiv": _INTEGERS,
+    "Xlog1py": _FLOAT,
+    "SquaredDifference": _FLOATS | _INTEGERS | {"uint64"},
 }
-_ALL = _FLOATS | _INTEGERS | {"uint64"}
+_ALL = _FLOATS | _INTEGERS | {"uint64"} | _COMPLEX
 
+_DIVIDED = ("FloorDiv", "FloorMod", "TruncateDiv")
 _UNARY = (
     *("Abs", "Atan", "Ceil", "Cos", "Cosh", "Erf", "Exp", "Floor", "Inv", "Log", "Neg"),
     *("Reciprocal", "Round", "Rsqrt", "Sign", "Sin", "Sinh", "Sqrt", "Square", "Tan", "Tanh"),
@@ -120,12 +126,13 @@ def binary() -> list[Case]:
                 x, y = np.where(x == 0, 4, x), np.where(y == 0, 4, y)
             if name == "Pow" and x.dtype.kind in "iu":
                 y = (np.arange(y.size) % 4).astype(y.dtype)
-            exports = type in _ORT.get(name, _ALL)
-            found.append(Case(name, [x, y], exports=exports, rtol=close(type)))
-            wide = Case(
-                name, [x[None], y[:3, None]], exports=exports, rtol=close(type), note="wide"
-            )
-            found.append(wide)
+            given: dict[str, Any] = {
+                "exports": type in _ORT.get(name, _ALL),
+                "by_numpy": name in _DIVIDED,  # of integers, which may be divided by 0
+                "rtol": close(type),
+            }
+            found.append(Case(name, [x, y], **given))
+            found.append(Case(name, [x[None], y[:3, None]], note="wide", **given))
     return found
 
 
@@ -161,7 +168,7 @@ def casts() -> list[Case]:
         elif x.dtype.kind in "iu":
             x = np.array([0, 1, 2, 100], x.dtype)
         for target in DTYPES:
-            found.append(Case("Cast", [x], {"DstT": target}, exports=False, note=target))
+            found.append(Case("Cast", [x], {"DstT": target}, note=target))
     return found
 
 

@@ -99,4 +99,18 @@ def examples() -> Iterator[Case]:
     yield case("ParseExample", [EXAMPLES, NAMES, *names, *DEFAULTS], **first)
 
 
-CASES = [*raw(), *examples()]
+def serialized() -> Iterator[Case]:
+    for array in (
+        np.float32([[1, 2.5], [-3, 0]]),
+        np.arange(200, dtype=np.int64).reshape(2, 0 + 100),
+        np.array([True, False]),
+        np.array(7, np.uint8),
+        np.zeros((0, 3), np.float32),
+        np.float16([1.5]),
+        np.complex64([1 + 2j]),
+        texts(b"a", b"", b"\xff\0"),
+    ):
+        yield Case("SerializeTensor", [array], exports=False)
+
+
+CASES = [*raw(), *examples(), *serialized()]

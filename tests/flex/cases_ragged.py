@@ -61,7 +61,7 @@ def others() -> list[Case]:
         one = {"RAGGED_RANK": 1}
         two = {"RAGGED_RANK": 2}
         found += [
-            Case("RaggedTensorToSparse", [splits, values], one, exports=False),
+            Case("RaggedTensorToSparse", [splits, values], one),
             Case("RaggedTensorToSparse", [splits, rows], one, exports=False, note="rows"),
             Case("RaggedTensorToSparse", [outer, splits, values], two, exports=False),
         ]
@@ -79,7 +79,7 @@ def others() -> list[Case]:
                         "RaggedGather",
                         [*given, indices],
                         attributes,
-                        exports=False,
+                        exports=ranks == indices.ndim == 1,
                         note=f"{ranks}{indices.ndim}",
                     )
                 )

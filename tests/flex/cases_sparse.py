@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -53,7 +55,7 @@ def of_types() -> list[Case]:
                 exports=False,
                 note="all",
             ),
-            Case("SparseSlice", [AT, values, SIZES, longs(1, 0), longs(9, 2)], exports=False),
+            Case("SparseSlice", [AT, values, SIZES, longs(1, 0), longs(9, 2)]),
             Case(
                 "SparseBincount",
                 [AT, ints(1, 3, 1), SIZES, scalar(4), values],
@@ -146,7 +148,60 @@ def sets() -> list[Case]:
     return found
 
 
+def sums() -> list[Case]:
+    found = []
+    for type in (np.float32, np.float64, np.int32, np.int64, np.complex64):
+        values = (np.arange(len(AT)) * 3 - 2).astype(type)
+        for axes, keeps in (((0,), False), ((-1,), True), ((0, 1), False), ((), True), ((), False)):
+            inputs = [AT, values, SIZES, ints(*axes)]
+            note = f"{axes}-{keeps}"
+            given: dict[str, Any] = {"exports": type is not np.complex64, "note": note}
+            case = Case("SparseReduceSum", inputs, {"keep_dims": keeps}, [3], **given)
+            found.append(case)
+    wrong = [AT, np.ones(len(AT), np.float32), SIZES, ints(2)]
+    return [*found, Case("SparseReduceSum", wrong, exports=False, refused=True)]
+
+
+def crosses() -> list[Case]:
+    one, two = longs(0, 0, 0, 1, 2, 0).reshape(3, 2), longs(0, 0, 1, 0, 1, 1, 2, 0).reshape(4, 2)
+    words, numbers = texts(b"a", b"bc", b"d"), longs(3, -4, 5, 6)
+    dense = [texts(b"x", b"y", b"z").reshape(3, 1), longs(7, 8, 9, 10, 11, 12).reshape(3, 2)]
+    both = {"N": 2, "sparse_types": ["string", "int64"], "dense_types": []}
+    all_four = {**both, "dense_types": ["string", "int64"]}
+    sparse = [one, two, words, numbers, longs(3, 2), longs(3, 2)]
+    none = {"N": 0, "sparse_types": [], "dense_types": ["string", "int64"]}
+    found = []
+    for inputs, types in ((sparse, both), ([*sparse, *dense], all_four), (dense, none)):
+        note = str(len(inputs))
+        for buckets, key in ((10, 956888297470), (0, 3), (1000, -5)):
+            hashed = {"hashed_output": True, "num_buckets": buckets, "hash_key": key}
+            given = {**types, **hashed, "out_type": "int64", "internal_type": "int64"}
+            case = Case("SparseCross", inputs, given, exports=False, note=f"{note}-{buckets}")
+            found.append(case)
+        found += [
+            Case(
+                "SparseCrossV2",
+                [*inputs, texts(b"-").reshape(())],
+                types,
+                [len(inputs)],
+                exports=False,
+                note=note,
+            ),
+        ]
+    plain = {"hashed_output": False, "num_buckets": 0, "hash_key": 1}
+    plain |= {"out_type": "string", "internal_type": "string"}
+    alone = [one, words, longs(3, 2), dense[0]]
+    types = {"N": 1, "sparse_types": ["string"], "dense_types": ["string"]}
+    return [
+        *found,
+        Case("SparseCross", alone, {**types, **plain}, exports=False, note="texts"),
+        Case("SparseCross", sparse, {**both, **plain}, exports=False, refused=True),
+    ]
+
+
 CASES = [
+    *crosses(),
+    *sums(),
     *of_types(),
     *products(),
     *sets(),

@@ -10,6 +10,8 @@ import numpy as np
 from tests.flex.cases import Case, texts
 
 WORDS = texts(b"Hello", b"", "gr\u00fc\u00df \U0001f600".encode(), b"a\xffb\t", b"x" * 100)
+# ONNX has these for texts of UTF-8; numpy runs them for texts of any bytes.
+EXPORTED = ("StringJoin", "RegexFullMatch", "StaticRegexFullMatch")
 UTF8 = {"input_encoding": "UTF-8"}
 
 PLAIN = texts(
@@ -20,8 +22,9 @@ PLAIN = texts(
 def case(name: str, inputs: list[Any], *, refused: bool = False, **attributes: Any) -> Case:
     """A case whose single texts stand in the file: the interpreter cannot set them."""
     single = [i for i, each in enumerate(inputs) if each.dtype == object and not each.ndim]
-    note = str(attributes)
-    return Case(name, inputs, attributes, single, exports=False, refused=refused, note=note)
+    exports = name in EXPORTED and not refused
+    given: dict[str, Any] = {"exports": exports, "by_numpy": exports, "refused": refused}
+    return Case(name, inputs, attributes, single, note=str(attributes), **given)
 
 
 def refused(name: str, inputs: list[Any], **attributes: Any) -> Case:
@@ -59,6 +62,7 @@ def pieces() -> Iterator[Case]:
         yield case("StringJoin", [WORDS, scalar(b"a"), WORDS], separator=separator)
     yield case("StringJoin", [scalar(b"a"), scalar(b"b")])
     yield case("StringJoin", [WORDS])
+    yield case("StringJoin", [WORDS[:3], scalar(b"-"), WORDS[:3]], separator="\u00fc")
     yield refused("StringJoin", [WORDS, WORDS[:2]])
     cube = texts(*(bytes([97 + i]) for i in range(12))).reshape(2, 3, 2)
     for axes in ([0], [1], [-1], [0, 1], [2, 0], [0, 1, 2], []):
@@ -80,7 +84,7 @@ PATTERNS = [
     b"(?i)HELLO",
     b"(?i)[e-l]+", b"l+?", b"l*", b"^", b"$", b"\\b", b"(?m)^.", b"(?s).", b"a|b|", b"(l)(o)?",
     b"x{3}", b"x{2,5}", b"x{50,}?", b"\\x48|\\x{fc}", b"\\bx+$", b"(?U)x+", b"\\Qa,\\E+",
-    b"[[:^alpha:]]",
+    b"[[:^alpha:]]", b"(x{10}){6}", b"(x{1000})?H?", b"(x{30})(x{30})",
     b"\\d|\\D", b"[\\w-]+", b"\\101|\\n|\\t", b"(?P<n>H)(?:e|l)+", b"{", b"a{,2}",
     b"\\AHello\\z", b"\xc3\xbc", b"[]a]", b"[^]a]", b"(?i)\\W",
 ]  # fmt: skip
@@ -94,6 +98,8 @@ BAD = [
     b"\\1",
     b"(?=a)",
     b"x{1001}",
+    b"(x{10}){101}",
+    b"(a(x{20}b){30}|c){2}",
     b"\\Z",
     b"[a",
     b"a\\",
@@ -111,6 +117,7 @@ def expressions() -> Iterator[Case]:
         yield case("StaticRegexReplace", [TEXTS], **once)
         yield case("StaticRegexFullMatch", [TEXTS], pattern=pattern)
     yield case("RegexFullMatch", [TEXTS, scalar(b"[Hx].+")])
+    yield case("StaticRegexFullMatch", [TEXTS], pattern="gr.\u00df .|H(e|l)+o")
     for pattern in BAD:
         yield refused("RegexReplace", [TEXTS, scalar(pattern), scalar(b"")])
     yield case("RegexReplace", [TEXTS, scalar(b"(l)(x)?"), scalar(b"\\2\\1\\\\")])
@@ -194,7 +201,36 @@ def hashes() -> Iterator[Case]:
     yield case("StringStrip", [texts(b" a ", b"\t\n\v\f\r b \n", b"\xc2\xa0c\x00 ", b"")])
 
 
+def formats() -> list[Case]:
+    numbers = np.float32([0.1, 1, -2.5, 1e10, 1.23456789, 1e-7, np.nan, np.inf])
+    arrays = [
+        numbers,
+        numbers.astype(np.float64) / 3,
+        np.float16([0.1, 1, -2.5, 65504, 1e-7, np.nan, np.inf]),
+        np.arange(24).reshape(2, 3, 4),
+        np.arange(60, dtype=np.int32).reshape(10, 6),
+        np.array([True, False]),
+        np.uint8([[1], [255]]),
+        np.array(5.5),
+        np.zeros((2, 0), np.float32),
+        texts(b"a b", b"\n\"'\\\x01", "äß".encode()),
+        np.complex64([1 + 2j]),
+    ]
+    found = []
+    for array in arrays:
+        for most in (3, 1, -1):
+            given = {"template": "<%s>", "summarize": most}
+            found.append(Case("StringFormat", [array], given, exports=False, note=str(most)))
+    pair = {"template": "{} and {}!", "placeholder": "{}"}
+    return [
+        *found,
+        Case("StringFormat", [np.int64(3), np.float32([1])], pair, exports=False),
+        Case("StringFormat", [np.int64(3)], pair, exports=False, refused=True),
+    ]
+
+
 CASES = [
+    *formats(),
     Case("StringToHashBucketFast", [WORDS], {"num_buckets": 1000}, exports=False),
     Case("UnicodeDecodeWithOffsets", [WORDS], UTF8, exports=False),
     Case("UnicodeDecodeWithOffsets", [WORDS], {**UTF8, "errors": "ignore"}, exports=False),

@@ -46,6 +46,7 @@ NETWORKS = {
     ),
     "lstm_open_time": lambda: network((None, 3), L.LSTM(4, return_sequences=True), L.Dense(2)),
     "lstm_last_open_time": lambda: network((None, 3), L.LSTM(4), L.Dense(2)),
+    "lstm_dropout": lambda: network((None, 3), L.LSTM(4, dropout=0.2, recurrent_dropout=0.3)),
     "lstm_masked": lambda: network((5, 3), L.Masking(0.0), L.LSTM(3, return_sequences=True)),
     "gru": lambda: network((5, 3), L.GRU(4)),
     "gru_reset_before": lambda: network((5, 3), L.GRU(4, reset_after=False)),
@@ -65,8 +66,62 @@ NETWORKS = {
     ),
     "time_distributed": lambda: network((5, 4), L.TimeDistributed(L.Dense(3)), L.LSTM(2)),
 }
+
+
+def printed(x):
+    tf.print("sum", tf.reduce_sum(x))
+    for i in tf.range(2):
+        tf.print("step", i, x)
+        x = x * 2.0
+    tf.debugging.assert_less(x, 1e6, message=tf.strings.format("{}", x))
+    return x
+
+
+def scattered(x):
+    array = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[4])
+    return array.scatter([2, 0, 1], x[:1] * [[1.0], [2.0], [3.0]]).stack()
+
+
+def shortened(x):
+    array = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[4])
+    for i in tf.range(3):
+        array = array.write(i, x[0] * tf.cast(i, tf.float32))
+    return tf.raw_ops.TensorListStack(
+        input_handle=tf.raw_ops.TensorListResize(input_handle=array.flow, size=tf.shape(x)[0]),
+        element_shape=[4],
+        element_dtype=tf.float32,
+    )
+
+
+def concatenated(x):
+    array = tf.TensorArray(tf.float32, size=3, infer_shape=False, element_shape=[None, 4])
+    for i in tf.range(3):
+        array = array.write(i, x * tf.cast(i, tf.float32))
+    return array.concat()
+
+
+def divided(x):
+    array = tf.TensorArray(tf.float32, size=2, infer_shape=False, element_shape=[None, 4])
+    size = tf.shape(x)[0]
+    array = array.split(tf.concat([x, x + 1.0], 0), tf.stack([size, size]))
+    return array.read(0) * array.read(1)
+
+
 FUNCTIONS = {
+    "printed": ((None, 4), printed),
+    "scattered": ((None, 4), scattered),
+    "shortened": ((None, 4), shortened),
+    "concatenated": ((None, 4), concatenated),
+    "divided": ((None, 4), divided),
     "map_fn": ((None, 4), lambda x: tf.map_fn(lambda row: tf.reduce_sum(row) * row + 1.0, x)),
+    "map_fn_two": (
+        (None, 4),
+        lambda x: tf.map_fn(
+            lambda row: (row * 2.0, tf.reduce_sum(row)),
+            x,
+            fn_output_signature=(tf.float32, tf.float32),
+        ),
+    ),
     "scan": (
         (None, 4),
         lambda x: tf.scan(lambda a, row: tf.tanh(a * 0.5 + row), x, initializer=tf.zeros(4)),

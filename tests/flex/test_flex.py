@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from tests.models import model_path
 from tests.one_op import T, assert_close
 from tests.ops.custom_op import by_exported, by_numpy, by_ort, custom_model, interpreter_of
 from tflite_ort import ModelError, UnresolvedOperator
+from tflite_ort.command.demo import digits_model
 from tflite_ort.schema import TensorType
 from tflite_ort.schema.file.node_def import node_def
 
@@ -95,6 +98,25 @@ def test_unary(name: str, function: Callable[[Array], Array], tmp_path: Path) ->
     x = np.linspace(-9, 9, 24).astype(np.float32).reshape(2, 3, 4)
     model = custom_model(name, [T(x.shape)], [T(x.shape)], {"T": 0})
     check(model, [x], function(x).astype(np.float32), tmp_path)
+
+
+def test_other_models_import_nothing_of_it() -> None:
+    """What TensorFlow's operators need is not there when a model without them runs or exports, nor
+    what proves that a batch of them is one."""
+    program = """
+import sys
+from tflite_ort import Interpreter, export_onnx
+interpreter = Interpreter(sys.argv[1])
+interpreter.allocate_tensors()
+interpreter.invoke()
+export_onnx(sys.argv[1])
+print(*sys.modules)
+"""
+    given = [sys.executable, "-c", program, str(digits_model("float32"))]
+    loaded = subprocess.run(given, capture_output=True, text=True, check=True).stdout.split()
+    assert "tflite_ort.interpreter.interpreter" in loaded
+    found = [name for name in loaded if "flex" in name or name.endswith((".proofs", ".node_def"))]
+    assert not found
 
 
 def test_names_are_case_sensitive() -> None:

@@ -9,7 +9,9 @@ import pytest
 
 from tests.flex.cases import cases_of, families
 from tests.flex.nodes import declared_options, field, varint, wrapped
-from tflite_ort import ModelError
+from tflite_ort import BridgeError, Interpreter, ModelError
+from tflite_ort.fallback_kernels.idioms.crossing import crossed
+from tflite_ort.schema import KernelError, ModelBuilder, TensorType
 from tflite_ort.schema.file.flex_table import flex_operator, names
 from tflite_ort.schema.file.node_def import node_def
 from tflite_ort.schema.values.flex import node_from
@@ -114,3 +116,32 @@ def test_an_unknown_attribute_is_refused_by_name() -> None:
         node_from("FlexAddV2_0", "FlexAddV2", octets(options))
     kept = wrapped("AddV2", {"T": varint(6 << 3) + varint(1), "_note": varint(5 << 3) + varint(1)})
     assert node_from("FlexAddV2_0", "FlexAddV2", octets(kept))["T"] == "float"
+
+
+@pytest.mark.parametrize("columns", [2, 70])
+def test_crosses_are_bounded(columns: int) -> None:
+    """The number of crosses is the product of the numbers of features, of any size."""
+    with pytest.raises(KernelError, match="crosses"):
+        crossed([[[1] * 5000]] * columns, 1, lambda features: features[0])
+
+
+def test_lists_are_bounded() -> None:
+    """An index that is computed decides how long a list is."""
+    model = ModelBuilder()
+    graph = model.subgraph("main")
+    graph.constant("rows", np.zeros((1, 2), np.float32)).tensor("place", (1,), TensorType.INT32)
+    graph.constant("element", np.int32([2])).constant("count", np.array(-1, np.int32))
+    graph.tensor("list", (), TensorType.VARIANT).tensor("y", (1, 2))
+    given = {"element_dtype": "float", "shape_type": "int32"}
+    scatter = declared_options("TensorListScatterV2", given)
+    stack = declared_options("TensorListStack", {"element_dtype": "float", "num_elements": -1})
+    inputs = ["rows", "place", "element", "count"]
+    graph.operator("FlexTensorListScatterV2", inputs, ["list"], scatter)
+    graph.operator("FlexTensorListStack", ["list", "element"], ["y"], stack)
+    graph.inputs("place").outputs("y")
+    interpreter = Interpreter(model_content=model.write(), providers=[])
+    interpreter.allocate_tensors()
+    (place,) = interpreter.get_input_details()
+    interpreter.set_tensor(place["index"], np.int32([2**30]))
+    with pytest.raises(BridgeError, match="result bytes, more than the limit"):
+        interpreter.invoke()

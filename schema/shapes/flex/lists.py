@@ -7,7 +7,7 @@ from typing import Any
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import Shape, Shapes, flex_rule, listed
 from tflite_ort.schema.values.flex import node_of
-from tflite_ort.schema.values.sizes import common, differ, is_known, unknown_size
+from tflite_ort.schema.values.sizes import common, differ, is_known, multiple, unknown_size
 from tflite_ort.schema.values.view import OperatorView
 
 View = OperatorView[Any]
@@ -80,6 +80,60 @@ def stacked(op: View) -> Shapes:
 def from_tensor(op: View) -> Shapes:
     """The tensor itself."""
     return (op["tensor"].shape,)
+
+
+def _scattered(op: View, least: int, element: Shape) -> Shapes:
+    """As many elements as the indices ask for, and `least` of them."""
+    places = op["indices"].data
+    if places is None or not is_known(least):
+        return ((unknown_size(), *element),)
+    return ((max([least, *(int(place) + 1 for place in places)]), *element),)
+
+
+@flex_rule("TensorListScatter", "TensorListScatterV2")
+def scattered(op: View) -> Shapes:
+    """As many elements as asked for, or as the indices tell."""
+    counts = listed(op["num_elements"]) if op.name == "FlexTensorListScatterV2" else (-1,)
+    (count,) = counts or (unknown_size(),)
+    element = op["tensor"].shape[1:]
+    if not is_known(count) or count >= 0:
+        return ((count, *element),)
+    return _scattered(op, 0, element)
+
+
+@flex_rule("TensorListScatterIntoExistingList")
+def scattered_into(op: View) -> Shapes:
+    """As many elements as before, and as the indices tell."""
+    whole = op["input_handle"].shape
+    element = _with_element(op, op["tensor"].shape[1:], whole[1:])
+    return _scattered(op, whole[0], element)
+
+
+@flex_rule("TensorListConcat", "TensorListConcatV2")
+def joined(op: View) -> Shapes:
+    """All elements along the first dimension, and their first sizes."""
+    length, *element = op["input_handle"].shape
+    if not element:
+        raise ModelError(f"{op.label}: elements that are scalars")
+    whole = unknown_size()
+    if is_known(length) and (is_known(element[0]) or length > 0):
+        whole = multiple(element[0], length)
+    return (whole, *element[1:]), (length,)
+
+
+@flex_rule("TensorListSplit")
+def split(op: View) -> Shapes:
+    """One element for each length."""
+    (count,), sizes = op["lengths"].shape, listed(op["lengths"])
+    known = sizes is not None and len(sizes) > 0 and is_known(*sizes) and len(set(sizes)) == 1
+    first = sizes[0] if known and sizes is not None else unknown_size()
+    return ((count, first, *op["tensor"].shape[1:]),)
+
+
+@flex_rule("EmptyTensorMap")
+def empty_map(op: View) -> Shapes:
+    """A map is a scalar."""
+    return ((),)
 
 
 @flex_rule("TensorListResize")

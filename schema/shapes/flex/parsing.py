@@ -18,6 +18,12 @@ def numbers(op: View) -> Shapes:
     return ((*op.present_inputs()[0].shape, unknown_size()),)
 
 
+@flex_rule("SerializeTensor")
+def one_text(op: View) -> Shapes:
+    """A scalar."""
+    return ((),)
+
+
 @flex_rule("ParseExample", "ParseExampleV2", "ParseSingleExample")
 def examples(op: View) -> Shapes:
     """Lists of sparse and ragged features; the given shapes of dense ones."""

@@ -8,7 +8,8 @@ from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.flex.reductions import bins
 from tflite_ort.schema.shapes.registry import Shapes, flex_rule, listed, of_rank, single
 from tflite_ort.schema.values.flex import node_of
-from tflite_ort.schema.values.sizes import differ, unknown_size
+from tflite_ort.schema.values.semantics import normalized_axes
+from tflite_ort.schema.values.sizes import differ, is_known, unknown_shape, unknown_size
 from tflite_ort.schema.values.view import OperatorView
 
 View = OperatorView[Any]
@@ -44,6 +45,26 @@ def matmul(op: View) -> Shapes:
     if differ((inner,), (shared,)):
         raise ModelError(f"{op.label}: {sizes} by {other}")
     return ((rows, columns),)
+
+
+@flex_rule("SparseReduceSum")
+def reduce_sum(op: View) -> Shapes | None:
+    """The sizes of the axes that are not summed."""
+    axes, (rank,) = op["reduction_axes"].data, of_rank(op, "input_shape", 1)
+    if axes is None or not is_known(rank):
+        return None
+    sizes = listed(op["input_shape"]) or unknown_shape(rank)
+    summed = set(normalized_axes(axes, rank))
+    if node_of(op)["keep_dims"]:
+        return (tuple(1 if axis in summed else size for axis, size in enumerate(sizes)),)
+    return (tuple(size for axis, size in enumerate(sizes) if axis not in summed),)
+
+
+@flex_rule("SparseCross", "SparseCrossV2")
+def crosses(op: View) -> Shapes:
+    """As many crosses as the data has."""
+    count = unknown_size()
+    return (count, 2), (count,), (2,)
 
 
 @flex_rule("SparseReshape")

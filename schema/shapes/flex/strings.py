@@ -47,6 +47,12 @@ def as_first(op: View) -> Shapes:
     return (op["input"].shape,)
 
 
+@flex_rule("StringFormat")
+def one_text(op: View) -> Shapes:
+    """A scalar."""
+    return ((),)
+
+
 @flex_rule("StringJoin")
 def joined(op: View) -> Shapes:
     """The shape of all that are no scalars."""

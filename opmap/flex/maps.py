@@ -1,0 +1,1 @@
+"""TensorFlow's maps: ONNX has none, and numpy runs them."""
