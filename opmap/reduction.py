@@ -93,7 +93,8 @@ def _reduce_reals(op: OperatorView[ReducerOptions], g: Graph, name: str, layout:
     if terms and (amplifies(input, output, 1 if mean else terms) or is_long(input, output, terms)):
         _in_double(op, g, layout, mean_upwards if mean else sum_upwards)
         return
-    if not (terms is not None and output.is_quantized and sums_are_whole(input, terms)):
+    whole = terms is not None and output.is_quantized and sums_are_whole(input, terms)
+    if not whole or g.target.paired_codes:
         _reduce(op, g, name, layout, Domain.REAL)
         return
     codes = pooled_codes(g, input, output, _axes(op), layout, mean=mean)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from tflite_ort.base.records import record
-from tflite_ort.providers.plugins import load_library, package_library, plugin_packages
+from tflite_ort.providers.packages import package_library, plugin_packages
+from tflite_ort.providers.plugins import load_library
 from tflite_ort.providers.provider import Device, Provider
 from tflite_ort.providers.session import ORT_VERSION, available_providers, devices
 from tflite_ort.providers.trials import check_provider

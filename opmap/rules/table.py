@@ -6,7 +6,11 @@ measures them anew.
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, blocks, cpu
+=======
+from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, blocks, cpu, paired
+>>>>>>> 1ebfc19c (QNN: Qualcomm's NPU is found in its package, graphs of codes have one scale for a tensor, providers= takes npu and gpu)
 from tflite_ort.schema import Op
 
 _CONVOLUTIONS = (Op.CONV_2D, Op.DEPTHWISE_CONV_2D)
@@ -224,6 +228,11 @@ RULES: tuple[Rule, ...] = (
         "lost biases",
         *(_NODES, "nodes.lost_biases:drop_lost_biases", ("Attention",), cpu),
         *("rounds less", "1.00 bert", "tests/rules/test_lost_biases.py"),
+    ),
+    Rule(
+        "pairs around codes",
+        *(_NODES, "nodes.paired_codes:pair_codes", ("QuantizeLinear", "DequantizeLinear")),
+        *(paired, _EXACT, "", "tests/rules/test_paired_codes.py"),
     ),
     Rule(
         "layers of codes as one node",
