@@ -44,7 +44,7 @@ def write_function(
     """
     input, layout = op["input"], g.layout(op["input"], rows=True)
     source, target = Codes.of(input), Codes.of(op.output)
-    unit = _clear_unit(source, target, function)
+    unit = 1.0 if g.target.paired_codes else _clear_unit(source, target, function)
     if unit is None:
         by_code(op, g, _table(source, target, function))
         return

@@ -81,9 +81,11 @@ def test_moves_get_a_pair_and_codes_stay() -> None:
     np.testing.assert_array_equal(before, after)
     moves = ["DequantizeLinear", "Transpose", "QuantizeLinear"]
     assert made.kinds()[:3] == moves
-    assert made.kinds().count("QuantizeLinear") == 4
+    assert made.kinds().count("QuantizeLinear") == 5
+    assert {"Max", "Min"} <= set(made.kinds())
+    assert "Clip" not in made.kinds()
     for node in made.graph.nodes:
-        if node.op_type in ("Transpose", "Reshape", "Clip"):
+        if node.op_type in ("Transpose", "Reshape", "Max", "Min"):
             source = node.inputs[0]
             maker = None if source is None else source.producer()
             assert maker is not None and maker.op_type == "DequantizeLinear"

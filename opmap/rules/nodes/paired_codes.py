@@ -13,6 +13,7 @@ of floats, which the NPU leaves to the CPU.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -125,22 +126,54 @@ class _Paired:
         return [x for x in values if x.const_value and x.name not in self.graph.initializers]
 
     def _unsign(self) -> None:
-        """Carry 16-bit codes as unsigned ones, of which these devices have more operators. What the
-        graph is given and what it gives stays as it is."""
-        ends = {id(value) for value in (*self.graph.inputs, *self.graph.outputs)}
-        kept = set(ends)
+        """Carry 16-bit codes as unsigned ones: these devices have few operators of others, and take
+        a node whose codes have two types for one that keeps their bits. What the graph is given and
+        gives stays as it is, behind nodes of integers."""
+        kept = set[int]()
         for node in self._nodes:
             if _scale_of(node) is None:
                 kept.update(id(x) for x in (*node.inputs, *node.outputs) if x is not None)
+        moved = {id(x): self._unsigned(x) for x in (*self.graph.inputs, *self.graph.outputs)}
+        before, after = list[ir.Node](), list[ir.Node]()
         for node in self._nodes:
-            scale = _scale_of(node)
-            codes = node.outputs[0] if node.op_type == _Q else node.inputs[0]
-            if scale is None or codes is None or id(codes) in kept or codes.const_value:
+            scale, place = _scale_of(node), node.op_type == _Q
+            codes = node.outputs[0] if place else node.inputs[0]
+            if scale is None or codes is None or id(codes) in kept:
                 continue
             zero = _array(scale.zero)
-            if zero.dtype == np.int16:
-                moved = (zero.astype(np.int32) + _MIDDLE).astype(np.uint16)
-                node.inputs = (node.inputs[0], scale.scale, self._constants.shared(moved))
+            if zero.dtype != np.int16:
+                continue
+            first = node.inputs[0]
+            if codes.const_value:
+                first = self._constants.shared(_raised(_array(codes)))
+            node.inputs = (first, scale.scale, self._constants.shared(_raised(zero)))
+            if (other := moved.get(id(codes))) is None:
+                continue
+            if place:
+                node.give(0, other)
+                after += self._added(other, -_MIDDLE, codes, ir.DataType.INT16)
+            else:
+                node.inputs = (other, *node.inputs[1:])
+                if other.producer() is None:
+                    before += self._added(codes, _MIDDLE, other, ir.DataType.UINT16)
+        self._nodes = [*before, *self._nodes, *after]
+
+    @staticmethod
+    def _unsigned(codes: ir.Value) -> ir.Value:
+        return ir.Value(f"{codes.name}/unsigned")
+
+    def _added(
+        self, codes: ir.Value, number: int, made: ir.Value, to: ir.DataType
+    ) -> Sequence[ir.Node]:
+        """Nodes that make codes of another type, with another zero point."""
+        wide, total = (ir.Value(f"{codes.name}/{what}") for what in ("wide", "total"))
+        term = self._constants.shared(np.int32(number).reshape(()))
+        first = ir.Node("Cast", [codes], [wide], attributes={"to": int(ir.DataType.INT32)})
+        second = ir.Node("Add", [wide, term], [total])
+        third = ir.Node("Cast", [total], [made], attributes={"to": int(to)})
+        for node in (first, second, third):
+            node.name = f"{node.outputs[0].name}/{node.op_type}"
+        return first, second, third
 
     def _moved(self, node: ir.Node) -> None:
         scales = [self._scales.get(id(value)) for value in (*_codes(node), *node.outputs)]
@@ -148,6 +181,9 @@ class _Paired:
         keys = {None if scale is None else scale.key for scale in scales}
         if own is None or len(keys) != 1:
             self._nodes.append(node)
+            return
+        if node.op_type == "Clip":
+            self._cut(node, own)
             return
         places = _places(node)
         node.inputs = tuple(
@@ -159,6 +195,23 @@ class _Paired:
             real = ir.Value(f"{codes.name}/moved")
             node.give(number, real)
             self._add(_Q, [real, own.scale, own.zero], codes)
+
+    def _cut(self, node: ir.Node, own: _Scale) -> None:
+        """A Clip as a Max and a Min: behind a convolution the HTP leaves out a Clip of 16-bit
+        codes, and one of 8-bit codes whose upper end is the highest code."""
+        codes, low, high = (*node.inputs, None)[:3]
+        ends = [
+            (name, limit)
+            for name, limit, end in zip(("Max", "Min"), (low, high), own.ends, strict=True)
+            if limit is not None and (not _is_single(limit) or _array(limit) != end)
+        ]
+        if codes is None or not ends:
+            self._nodes.append(node)
+            return
+        for number, (name, limit) in enumerate(ends):
+            terms = [self._add(_DQ, [each, own.scale, own.zero]) for each in (codes, limit)]
+            made = None if number < len(ends) - 1 else node.outputs[0]
+            codes = self._add(_Q, [self._add(name, terms), own.scale, own.zero], made)
 
     def _real(self, codes: ir.Value, own: _Scale, node: ir.Node) -> ir.Value:
         """The numbers that codes stand for."""
@@ -199,6 +252,11 @@ class _Paired:
         made = ir.Value(name) if made is None else made
         self._nodes.append(ir.Node(op, inputs, [made], attributes=attributes, name=name))
         return made
+
+
+def _raised(codes: Array) -> Array:
+    """16-bit codes as unsigned ones."""
+    return (codes.astype(np.int32) + _MIDDLE).astype(np.uint16)
 
 
 def _places(node: ir.Node) -> tuple[int, ...]:
