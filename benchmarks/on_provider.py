@@ -223,9 +223,13 @@ def records(
     found: Sequence[Path], provider: str, precision: str = "full", seconds: float = 0
 ) -> Iterator[dict[str, Any]]:
     """What is found of each network, in a process of its own."""
+    return in_processes("benchmarks.on_provider", found, provider, precision, str(seconds))
+
+
+def in_processes(module: str, found: Sequence[Path], *settings: str) -> Iterator[dict[str, Any]]:
+    """What ``python -m module --one PATH SETTINGS`` prints of each network."""
     for path in found:
-        settings = [str(path), provider, precision, str(seconds)]
-        command = [sys.executable, "-m", "benchmarks.on_provider", "--one", *settings]
+        command = [sys.executable, "-m", module, "--one", str(path), *settings]
         here = Path(__file__).parents[1]
         try:
             done = subprocess.run(

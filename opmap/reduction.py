@@ -70,7 +70,8 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
     _check_real(input, op.output)
     layout = _layout(op, g)
     terms = _known_terms(op)
-    if terms is not None and takes_exact_mean(g, input, op.output, terms):
+    exact = terms is not None and not g.target.paired_codes
+    if exact and takes_exact_mean(g, input, op.output, terms):
         _in_double(op, g, layout, exact_mean)
         return
     planes = layout is Layout.FIRST and _axes(op) == tuple(range(1, input.rank - 1))
@@ -90,11 +91,13 @@ def _reduce_reals(op: OperatorView[ReducerOptions], g: Graph, name: str, layout:
     the same in any order, which ONNX Runtime changes with the number of rows."""
     input, output = op["input"], op.output
     terms, mean = _known_terms(op), name == "ReduceMean"
+    if g.target.paired_codes:
+        _reduce(op, g, name, layout, Domain.REAL)
+        return
     if terms and (amplifies(input, output, 1 if mean else terms) or is_long(input, output, terms)):
         _in_double(op, g, layout, mean_upwards if mean else sum_upwards)
         return
-    whole = terms is not None and output.is_quantized and sums_are_whole(input, terms)
-    if not whole or g.target.paired_codes:
+    if not (terms is not None and output.is_quantized and sums_are_whole(input, terms)):
         _reduce(op, g, name, layout, Domain.REAL)
         return
     codes = pooled_codes(g, input, output, _axes(op), layout, mean=mean)

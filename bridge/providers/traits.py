@@ -201,11 +201,19 @@ TRAITS: Mapping[str, ProviderTraits] = {
             "fp16": {"enable_htp_fp16_precision": "1"},
         },
         install=_BESIDE.format("qnn"),
+        host_memory=True,
         package="onnxruntime_qnn",
         told={"backend_path": "get_qnn_htp_path"},
         told_unless=("backend_path", "backend_type"),
         kinds=("NPU",),
         emulates={"CPU": {"soc_model": "60"}},
+        wrong=(
+            _wrong(
+                "inside a network it saturates means and sums of 16-bit codes",
+                *("MEAN", "REDUCE_PROD", "SUM"),
+                where=conditions.on(TensorType.INT16),
+            ),
+        ),
     ),
     "TensorrtExecutionProvider": ProviderTraits(
         _signed,

@@ -160,3 +160,31 @@ def test_a_network_gives_the_same_on_the_cpu(monkeypatch: pytest.MonkeyPatch, na
         results.append(each.get_tensor(output["index"]).astype(np.float64))
     scale, _ = plain.get_output_details()[0]["quantization"]
     assert np.abs(results[0] - results[1]).max() <= (1 if scale else 0.01)
+
+
+def test_codes_of_16_bits_are_unsigned_between_pairs() -> None:
+    """A node that reads or makes codes without a pair has signed ones, as the graph itself does."""
+    made = Codes((2, 8))
+    made.x.dtype = ir.DataType.INT16
+    scale, zero = made.constant(np.float32(0.01)), made.constant(np.int16(0))
+    real = made.add("DequantizeLinear", made.x, scale, zero)
+    own = made.add("QuantizeLinear", made.add("Neg", real), scale, zero)
+    rows = made.add("Reshape", own, made.constant(np.int64([16])))
+    wide = made.add("Cast", own, to=int(ir.DataType.INT32))
+    back = made.add("Cast", made.add("Add", wide, wide), to=int(ir.DataType.INT16))
+    total = made.add("DequantizeLinear", back, scale, zero)
+    flat = made.add("Reshape", total, made.constant(np.int64([16])))
+    terms = made.add("DequantizeLinear", rows, scale, zero)
+    result = made.add("QuantizeLinear", made.add("Add", terms, flat), scale, zero)
+    codes = np.random.default_rng(SEED).integers(-9000, 9000, (2, 8)).astype(np.int16)
+    result.dtype = ir.DataType.INT16
+    made.graph.outputs = [result]
+    results = []
+    for rewritten in (False, True):
+        if rewritten:
+            pair_codes(made.graph, PAIRED)
+        session = graph_session.graph_session(ir.Model(made.graph, opset_imports={"": 21}))
+        results.append(session.call([codes])[0])
+    np.testing.assert_array_equal(*results)
+    zeros = [n.inputs[2] for n in made.graph.nodes if n.op_type.endswith("Linear") if n.inputs[2]]
+    assert {x.const_value.array.dtype.name for x in zeros if x.const_value} == {"uint16"}

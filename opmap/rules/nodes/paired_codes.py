@@ -13,7 +13,7 @@ of floats, which the NPU leaves to the CPU.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -127,40 +127,43 @@ class _Paired:
 
     def _unsign(self) -> None:
         """Carry 16-bit codes as unsigned ones: these devices have few operators of others, and take
-        a node whose codes have two types for one that keeps their bits. What the graph is given and
-        gives stays as it is, behind nodes of integers."""
-        kept = set[int]()
-        for node in self._nodes:
-            if _scale_of(node) is None:
-                kept.update(id(x) for x in (*node.inputs, *node.outputs) if x is not None)
-        moved = {id(x): self._unsigned(x) for x in (*self.graph.inputs, *self.graph.outputs)}
-        before, after = list[ir.Node](), list[ir.Node]()
-        for node in self._nodes:
-            scale, place = _scale_of(node), node.op_type == _Q
-            codes = node.outputs[0] if place else node.inputs[0]
-            if scale is None or codes is None or id(codes) in kept:
+        a node whose codes have two types for one that keeps their bits. Other nodes, the inputs and
+        the outputs of the graph have signed ones as before, behind nodes of integers."""
+        pairs = {id(node) for node in self._nodes if _is_wide(node)}
+        others = [node for node in self._nodes if id(node) not in pairs]
+        signed = {id(value) for node in others for value in node.inputs if value is not None}
+        signed.update(map(id, self.graph.outputs))
+        read = (node.inputs[0] for node in self._nodes if id(node) in pairs and node.op_type == _DQ)
+        unsigned = {id(x): ir.Value(f"{x.name}/unsigned") for x in read if x is not None}
+        nodes, self._nodes = self._nodes, []
+        for value in self.graph.inputs:
+            self._raise(value, unsigned)
+        for node in nodes:
+            made = node.outputs[0]
+            self._nodes.append(node)
+            if id(node) not in pairs:
+                for value in node.outputs:
+                    self._raise(value, unsigned)
                 continue
-            zero = _array(scale.zero)
-            if zero.dtype != np.int16:
-                continue
-            first = node.inputs[0]
-            if codes.const_value:
-                first = self._constants.shared(_raised(_array(codes)))
-            node.inputs = (first, scale.scale, self._constants.shared(_raised(zero)))
-            if (other := moved.get(id(codes))) is None:
-                continue
-            if place:
-                node.give(0, other)
-                after += self._added(other, -_MIDDLE, codes, ir.DataType.INT16)
-            else:
-                node.inputs = (other, *node.inputs[1:])
-                if other.producer() is None:
-                    before += self._added(codes, _MIDDLE, other, ir.DataType.UINT16)
-        self._nodes = [*before, *self._nodes, *after]
+            codes, scale, zero = node.inputs
+            assert codes is not None and zero is not None
+            zero = self._constants.shared(_raised(_array(zero)))
+            if codes.const_value is not None:
+                codes = self._constants.shared(_raised(_array(codes)))
+            elif node.op_type == _DQ:
+                codes = unsigned[id(codes)]
+            elif id(made) in signed or id(made) in unsigned:
+                carried = unsigned.get(id(made)) or ir.Value(f"{made.name}/unsigned")
+                node.give(0, carried)
+                if id(made) in signed:
+                    self._nodes += self._added(carried, -_MIDDLE, made, ir.DataType.INT16)
+            node.inputs = codes, scale, zero
 
-    @staticmethod
-    def _unsigned(codes: ir.Value) -> ir.Value:
-        return ir.Value(f"{codes.name}/unsigned")
+    def _raise(self, codes: ir.Value, unsigned: Mapping[int, ir.Value]) -> None:
+        """Make unsigned codes of those that some nodes read as such."""
+        made = unsigned.get(id(codes))
+        if made is not None:
+            self._nodes += self._added(codes, _MIDDLE, made, ir.DataType.UINT16)
 
     def _added(
         self, codes: ir.Value, number: int, made: ir.Value, to: ir.DataType
@@ -252,6 +255,12 @@ class _Paired:
         made = ir.Value(name) if made is None else made
         self._nodes.append(ir.Node(op, inputs, [made], attributes=attributes, name=name))
         return made
+
+
+def _is_wide(node: ir.Node) -> bool:
+    """Whether a node reads or writes signed codes of 16 bits, with one scale."""
+    scale = _scale_of(node)
+    return scale is not None and _array(scale.zero).dtype == np.int16
 
 
 def _raised(codes: Array) -> Array:
