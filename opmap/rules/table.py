@@ -6,11 +6,7 @@ measures them anew.
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, blocks, cpu
-=======
 from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, blocks, cpu, paired
->>>>>>> 1ebfc19c (QNN: Qualcomm's NPU is found in its package, graphs of codes have one scale for a tensor, providers= takes npu and gpu)
 from tflite_ort.schema import Op
 
 _CONVOLUTIONS = (Op.CONV_2D, Op.DEPTHWISE_CONV_2D)
