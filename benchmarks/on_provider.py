@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from tflite_ort import BridgeError, Interpreter
 from tflite_ort.providers.traits import CPU
-from tflite_ort.schema import Model, TensorType, read_model
+from tflite_ort.schema import Model, Op, TensorType, read_model
 
 Array = npt.NDArray[Any]
 
@@ -159,7 +159,7 @@ def distances(
     ours: Any, got: Any, wanted: Any, path: Path, feeds: Sequence[Sequence[Array]]
 ) -> dict[str, Any]:
     """How far the outputs are from LiteRT's, and its own kernels from each other."""
-    codes = [is_code(each) for each in ours.get_output_details()]
+    codes = [step_of(each, path) for each in ours.get_output_details()]
     quanta, share = farthest(got, wanted, codes)
     record = {"quanta": quanta, "share": share, "right": quanta <= QUANTA and share <= SHARE}
     if record["right"]:
@@ -175,13 +175,27 @@ def distances(
     return record | {"spread_quanta": spread[0], "spread_share": spread[1], "right": right}
 
 
-def is_code(detail: Any) -> bool:
-    """Whether an output is quantised."""
-    return bool(np.dtype(detail["dtype"]).kind in "iu" and detail["quantization"][0])
+def step_of(detail: Any, path: Path) -> float:
+    """What a quantum of an output is: 1 of codes, the scale of codes that are dequantised at the
+    end; 0 of floats."""
+    if np.dtype(detail["dtype"]).kind in "iu":
+        return float(bool(detail["quantization"][0]))
+    model = read_model(path)
+    graph = model.subgraphs[0]
+    for op in graph.operators:
+        code = model.operator_codes[op.opcode_index].builtin_code
+        if code is Op.DEQUANTIZE and graph.tensors[op.outputs[0]].name == detail["name"]:
+            scales = scales_of(graph.tensors[op.inputs[0]])
+            return float(scales[0]) if len(scales) == 1 else 0.0
+    return 0.0
 
 
-def farthest(got: Any, wanted: Any, codes: Sequence[bool]) -> tuple[float, float]:
-    """Of all steps the farthest, in quanta and as a share of the largest value."""
+def farthest(got: Any, wanted: Any, codes: Sequence[float]) -> tuple[float, float]:
+    """Of all steps the farthest, in quanta and as a share of the largest value.
+
+    Args:
+        codes: of each output, what a quantum is; 0 of floats.
+    """
     quanta = share = 0.0
     for ours, theirs in zip(got, wanted, strict=True):
         for a, b, code in zip(ours, theirs, codes, strict=True):
@@ -193,7 +207,7 @@ def farthest(got: Any, wanted: Any, codes: Sequence[bool]) -> tuple[float, float
             apart[np.isnan(a.astype(np.float64)) & np.isnan(b.astype(np.float64))] = 0
             most = float(np.nan_to_num(apart, nan=np.inf).max())
             if code:
-                quanta = max(quanta, most)
+                quanta = max(quanta, round(most / code, 2))
             else:
                 share = max(share, most / (float(np.abs(b).max()) or 1.0))
     return quanta, share

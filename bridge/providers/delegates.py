@@ -266,6 +266,26 @@ def _check_options(delegate: Delegate) -> None:
         )
 
 
+def left_to_others(delegate: Delegate, op: OperatorView[Any], provider: str) -> str:
+    """Why ONNX Runtime gave nodes of `op` to other providers than the delegate's; empty where it
+    did not.
+
+    Args:
+        provider: who has its nodes, as of `Placement`.
+    """
+    if provider == delegate.name:
+        return ""
+    found = _first(traits_of(delegate.name).leaves, op)
+    return found or f"{delegate.name} has no node for a part of it"
+
+
+def what_to_change(provider: str, why: str) -> str:
+    """What helps against a reason of `Placement`, as a sentence; empty where nothing is known."""
+    row = traits_of(provider)
+    rows = (each for each in (*row.wrong, *row.leaves) if each.why in why)
+    return next((each.instead for each in rows if each.instead), "")
+
+
 def _wrong_result(provider: str, op: OperatorView[Any]) -> str | None:
     """Why `provider` must not run `op`; None where it may."""
     for release, wrong in WRONG_BEFORE.items():

@@ -35,11 +35,13 @@ class WrongResult:
         why: what the provider does, as the end of a sentence.
         ops: the names of the operators; none stands for all.
         where: whether it is so for an operator at hand; None: always.
+        instead: what to change so that the provider takes it, as a sentence; empty: nothing helps.
     """
 
     why: str
     ops: frozenset[str] = frozenset()
     where: Callable[[conditions.View], bool] | None = None
+    instead: str = ""
 
     def concerns(self, op: conditions.View) -> bool:
         """Whether the provider must not run `op`."""
@@ -81,6 +83,7 @@ class ProviderTraits:
         emulates: by kind of device on which it computes as another device would, and slower, the
             options that say which device that is, unless one of them is given.
         wrong: the operators that are kept from it.
+        leaves: operators that it may leave to the CPU's provider when it is given them.
     """
 
     graphs: Callable[[], Target] = _plain
@@ -106,6 +109,7 @@ class ProviderTraits:
     kinds: Sequence[str] = ()
     emulates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     wrong: Sequence[WrongResult] = ()
+    leaves: Sequence[WrongResult] = ()
 
     @property
     def target(self) -> Target:

@@ -43,9 +43,12 @@ def traits_of(provider: str) -> ProviderTraits:
 
 
 def _wrong(
-    why: str, *ops: str, where: Callable[[conditions.View], bool] | None = None
+    why: str,
+    *ops: str,
+    where: Callable[[conditions.View], bool] | None = None,
+    instead: str = "",
 ) -> WrongResult:
-    return WrongResult(why, frozenset(ops), where)
+    return WrongResult(why, frozenset(ops), where, instead)
 
 
 # The table ---------------------------------------------------------------------------------------
@@ -65,6 +68,11 @@ _BESIDE, _INSTEAD = (
     "pip uninstall onnxruntime && pip install onnxruntime-{}",
 )
 _ON_NVIDIA = "pip uninstall onnxruntime && pip install 'onnxruntime-gpu[cuda,cudnn]'"
+
+_FIXED_SIZES = (
+    "Give the inputs fixed sizes: batch=1 for an open batch, or resize_tensor_input() before "
+    "allocate_tensors()."
+)
 
 _FULL_ALONE: Mapping[str, Mapping[str, Any]] = {FULL_PRECISION: {}}
 # NVIDIA's libraries multiply floats as TF32, whose mantissa has 10 bits, where the hardware can.
@@ -169,7 +177,11 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 "SPLIT",
                 where=conditions.computed(0),
             ),
-            _wrong("tensors without elements may end the process", where=conditions.unsized),
+            _wrong(
+                "tensors without elements may end the process",
+                where=conditions.unsized,
+                instead=_FIXED_SIZES,
+            ),
         ),
     ),
     # By default it multiplies floats as TF32.
@@ -208,10 +220,23 @@ TRAITS: Mapping[str, ProviderTraits] = {
         kinds=("NPU",),
         emulates={"CPU": {"soc_model": "60"}},
         wrong=(
+            _wrong("it takes fixed sizes alone", where=conditions.unsized, instead=_FIXED_SIZES),
+            _wrong(
+                "it fails to compose the integers of recurrent cells",
+                *(*_LSTMS, "SVDF"),
+                where=conditions.on(TensorType.INT8, TensorType.INT16),
+            ),
             _wrong(
                 "inside a network it saturates means and sums of 16-bit codes",
                 *("MEAN", "REDUCE_PROD", "SUM"),
                 where=conditions.on(TensorType.INT16),
+            ),
+        ),
+        leaves=(
+            _wrong(
+                "it leaves the codes of inputs and outputs of floats to the CPU",
+                *("DEQUANTIZE", "QUANTIZE"),
+                instead="Pass the option offload_graph_io_quantization=0.",
             ),
         ),
     ),
