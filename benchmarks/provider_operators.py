@@ -55,9 +55,7 @@ def measured(path: Path, provider: str, precision: str) -> dict[str, Any]:
         interpreter = Interpreter(path, providers=choice, precision=precision)
         interpreter.allocate_tensors()
         settings = Settings(choice, precision=precision)
-        report = verify(
-            path, runtimes=["interpreter"], inputs=Random(samples=1), settings=settings
-        )
+        report = verify(path, runtimes=["interpreter"], inputs=Random(samples=1), settings=settings)
     rows = {row.index: row for row in interpreter.delegation() if row.subgraph == 0}
     details = {each["index"]: each for each in interpreter.get_tensor_details()}
     found = []
@@ -69,7 +67,7 @@ def measured(path: Path, provider: str, precision: str) -> dict[str, Any]:
         found.append(
             {
                 "operator": op.name,
-                "type": _type_of(details.get(op.outputs[0])),
+                "type": _type_of(details.get(op.outputs[0]) if op.outputs else None),
                 "on": row.provider not in ("", CPU),
                 "reason": row.reason or (row.provider and f"in {row.provider}"),
                 "quanta": None if apart is None else apart.quanta,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tflite_ort.base.records import record
 from tflite_ort.providers.available import load_plugins
-from tflite_ort.providers.names import of_kind, short_name
+from tflite_ort.providers.names import of_kind, said_name
 from tflite_ort.providers.selection import device_order
 from tflite_ort.providers.session import available_providers, devices
 from tflite_ort.providers.traits import TRAITS, traits_of
@@ -72,12 +72,12 @@ def first_on(kind: str) -> Candidate:
 def _had(kind: str) -> str:
     """``; ...``: what has devices of a kind, or computes as one would."""
     emulators = [
-        short_name(each.provider)
+        said_name(each.provider)
         for each in devices()
         if each.kind in (row := traits_of(each.provider)).emulates and kind in row.kinds
     ]
     says = f"; {', '.join(emulators)} has an emulator here, by its own name" if emulators else ""
-    lines = (f"{short_name(name)}: {TRAITS[name].install}" for name in of_kind(kind))
+    lines = (f"{said_name(name)}: {TRAITS[name].install}" for name in of_kind(kind))
     return f"{says}; to install one for a {kind}: {'; '.join(lines)}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tflite_ort.providers.traits import SUFFIX, TRAITS
+from tflite_ort.providers.traits import SUFFIX, TRAITS, traits_of
 
 # Kinds of devices that people ask for.
 KINDS = ("GPU", "NPU")
@@ -30,6 +30,11 @@ def named_provider(name: str, providers: Iterable[str]) -> str | None:
 def canonical(name: str) -> str:
     """The full name of the provider that a name means; the name itself where no row has it."""
     return named_provider(name, TRAITS) or name
+
+
+def said_name(provider: str) -> str:
+    """What people call a provider best."""
+    return traits_of(provider).also or short_name(provider)
 
 
 def known_short_names() -> list[str]:
