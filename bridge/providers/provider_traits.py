@@ -76,6 +76,7 @@ class ProviderTraits:
         options: all its options; None where they are not known, or a session tells them.
         install: the line that installs it; empty where that is not known.
         also: another short name of it, see `names`.
+        tells_fit: it can be asked whether what it has compiled fits this machine.
         package: the plug-in's package, where it is not called ``onnxruntime_ep_*``.
         told: by option, the function of the package that tells its value where none is given.
         told_unless: with one of these options nothing is told.
@@ -103,6 +104,7 @@ class ProviderTraits:
     options: tuple[str, ...] | None = None
     install: str = ""
     also: str = ""
+    tells_fit: bool = True
     package: str = ""
     told: Mapping[str, str] = field(default_factory=dict)
     told_unless: Sequence[str] = ()

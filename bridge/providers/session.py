@@ -245,7 +245,8 @@ class Session:
         save: pathlib.Path | None,
     ) -> Any:
         """ONNX Runtime's session; one that cannot be saved is made without that."""
-        if isinstance(graph, StoredGraph) and graph.kind == COMPILED:
+        tells = traits_of(provider.name).tells_fit
+        if tells and isinstance(graph, StoredGraph) and graph.kind == COMPILED:
             session_compatibility.check_compatible(graph.path, provider, ORT_ERRORS)
         alone = save is None and not self.weights
         options = settings.shared_options() if alone and self._plain else settings.options()

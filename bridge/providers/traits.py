@@ -204,6 +204,8 @@ TRAITS: Mapping[str, ProviderTraits] = {
     # - The HTP computes floats in float16 where nothing is said.
     # - It asks for the path of its back end, which is in its package.
     # - It keeps one scale for each tensor, and takes nodes of codes between a pair alone.
+    # - Asked whether what it has compiled fits, it ends the back end of the sessions that run, and
+    #   the process with them. The key of the cache has the file of its library.
     # - On a computer without an NPU it has an emulator of it. Where nothing is said that is a small
     #   one, which has no memory for networks of a hundred layers. 60 is the Snapdragon X Elite.
     "QNNExecutionProvider": ProviderTraits(
@@ -214,6 +216,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
         },
         install=_BESIDE.format("qnn"),
         host_memory=True,
+        tells_fit=False,
         package="onnxruntime_qnn",
         told={"backend_path": "get_qnn_htp_path"},
         told_unless=("backend_path", "backend_type"),

@@ -94,14 +94,15 @@ def test_what_it_compiled_is_loaded_again(tmp_path: Path) -> None:
     path = model_path("mlperf-tiny__kws_ref_model.tflite")
     seed = 0
     print(f"seed {seed}")
-    results = []
-    for _ in range(2):
+    results, alive = [], []
+    for _ in range(6):  # to ask the provider whether it fits would end some of these processes
         interpreter = Interpreter(path, providers=["qnn", "cpu"], cache=tmp_path)
         interpreter.allocate_tensors()
         assert {row.provider for row in interpreter.delegation()} == {QNN}
+        alive = [interpreter, *alive[:1]]
         (detail,) = interpreter.get_input_details()
         interpreter.set_tensor(detail["index"], drawn(detail, np.random.default_rng(seed)))
         interpreter.invoke()
         results.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
-    assert np.array_equal(*results)
+    assert all(np.array_equal(results[0], each) for each in results)
     assert any(each.suffix == ".1" for each in tmp_path.iterdir())
