@@ -23,6 +23,7 @@ from typing import Any
 from benchmarks.on_provider import in_processes, paths
 from tflite_ort import Interpreter
 from tflite_ort.base.files import write_text
+from tflite_ort.providers.delegates import OpResolverType, chosen_delegates
 from tflite_ort.providers.names import short_name
 from tflite_ort.providers.traits import CPU
 from tflite_ort.verification import Random, Settings, verify
@@ -56,6 +57,7 @@ def measured(path: Path, provider: str, precision: str) -> dict[str, Any]:
         interpreter.allocate_tensors()
         settings = Settings(choice, precision=precision)
         report = verify(path, runtimes=["interpreter"], inputs=Random(samples=1), settings=settings)
+    (first,) = chosen_delegates(OpResolverType.AUTO, (), [provider])[:1]
     rows = {row.index: row for row in interpreter.delegation() if row.subgraph == 0}
     details = {each["index"]: each for each in interpreter.get_tensor_details()}
     found = []
@@ -68,7 +70,7 @@ def measured(path: Path, provider: str, precision: str) -> dict[str, Any]:
             {
                 "operator": op.name,
                 "type": _type_of(details.get(op.outputs[0]) if op.outputs else None),
-                "on": row.provider not in ("", CPU),
+                "on": row.provider == first.name,
                 "reason": row.reason or (row.provider and f"in {row.provider}"),
                 "quanta": None if apart is None else apart.quanta,
                 "share": None if apart is None else apart.relative,
