@@ -163,9 +163,9 @@ def _of_file(file: Path, provider: str) -> float | str:
 
 def _least(run: Any) -> float:
     """The least milliseconds of a call."""
-    least, end = float("inf"), time.perf_counter() + _SECONDS
     run()
-    while time.perf_counter() < end:
+    least, end = float("inf"), time.perf_counter() + _SECONDS
+    while least == float("inf") or time.perf_counter() < end:
         started = time.perf_counter()
         run()
         least = min(least, time.perf_counter() - started)

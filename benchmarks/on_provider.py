@@ -10,8 +10,8 @@ NAME is a part of file names. Models: $TFLITE_ORT_MODELS, else ../shared/models,
 Distances are from LiteRT's default kernels, on random inputs: in quanta of a quantised output, as a
 share of the largest value of a float one. "spread" is how far LiteRT's other kernels are from its
 default ones. "right" is a network within two quanta, or 1 % of the largest value of floats, or 1.5
-times as far as the spread. With --seconds the times of an invoke are measured, alternately: the provider's,
-the CPU provider's and LiteRT's with one thread.
+times as far as the spread. With --seconds the times of an invoke are measured, alternately: the
+provider's, the CPU provider's and LiteRT's with one thread.
 """
 
 from __future__ import annotations
