@@ -280,8 +280,10 @@ TRAITS: Mapping[str, ProviderTraits] = {
         install=_INSTEAD.format("migraphx"),
         kinds=("GPU",),
     ),
-    # It allows half precision where all tensors of an operator are of float16.
+    # - It allows half precision where all tensors of an operator are of float16.
+    # - By its documentation it has operators up to those of opset 20.
     "DmlExecutionProvider": ProviderTraits(
+        lambda: opmap.Target(opset=20, fallback=True),
         precisions=_FULL_ALONE,
         install=_INSTEAD.format("directml"),
         also="directml",
@@ -289,7 +291,10 @@ TRAITS: Mapping[str, ProviderTraits] = {
     ),
     # It multiplies floats as TF32 where the hardware can, unless its variable says otherwise.
     "MLXExecutionProvider": ProviderTraits(
-        precisions=_FULL_ALONE, environment={"MLX_ENABLE_TF32": "0"}
+        precisions=_FULL_ALONE,
+        environment={"MLX_ENABLE_TF32": "0"},
+        install="pip install onnxruntime-ep-mlx",
+        kinds=("GPU",),
     ),
     # It keeps weights in float16 where nothing is said.
     "ggml": ProviderTraits(
