@@ -70,8 +70,8 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
     _check_real(input, op.output)
     layout = _layout(op, g)
     terms = _known_terms(op)
-    exact = terms is not None and not g.target.paired_codes
-    if exact and takes_exact_mean(g, input, op.output, terms):
+    exact = not g.target.paired_codes
+    if exact and terms is not None and takes_exact_mean(g, input, op.output, terms):
         _in_double(op, g, layout, exact_mean)
         return
     planes = layout is Layout.FIRST and _axes(op) == tuple(range(1, input.rank - 1))

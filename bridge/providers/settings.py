@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 else:
     precisions = late("tflite_ort.providers.precision")
     native_libraries = late("tflite_ort.providers.native_libraries")
-packages = late("tflite_ort.providers.packages")
+    packages = late("tflite_ort.providers.packages")
 
 # Products with 4-bit weights are in float32, not with activations rounded to 8 bits: see
 # docs/numbers.md.

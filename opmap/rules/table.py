@@ -227,8 +227,9 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "pairs around codes",
-        *(_NODES, "nodes.paired_codes:pair_codes", ("QuantizeLinear", "DequantizeLinear")),
-        *(paired, _EXACT, "", "tests/rules/test_paired_codes.py"),
+        *(_NODES, "nodes.paired_codes:pair_codes"),
+        *(("QuantizeLinear", "DequantizeLinear"), paired),
+        *(_EXACT, "", "tests/rules/test_paired_codes.py"),
     ),
     Rule(
         "layers of codes as one node",

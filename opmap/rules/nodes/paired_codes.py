@@ -170,7 +170,7 @@ class _Paired:
     ) -> Sequence[ir.Node]:
         """Nodes that make codes of another type, with another zero point."""
         wide, total = (ir.Value(f"{codes.name}/{what}") for what in ("wide", "total"))
-        term = self._constants.shared(np.int32(number).reshape(()))
+        term = self._constants.shared(np.array(number, np.int32))
         first = ir.Node("Cast", [codes], [wide], attributes={"to": int(ir.DataType.INT32)})
         second = ir.Node("Add", [wide, term], [total])
         third = ir.Node("Cast", [total], [made], attributes={"to": int(to)})
@@ -241,7 +241,7 @@ class _Paired:
             return
         steps = self._add("Round", [self._add("Div", [node.inputs[0], scale.scale])])
         moved = self._add("Add", [steps, zero])
-        ends = (self._constants.add(np.float32(end), "end") for end in scale.ends)
+        ends = (self._constants.add(np.array(end, np.float32), "end") for end in scale.ends)
         held = self._add("Clip", [moved, *ends])
         self._cast(held, ir.DataType.from_numpy(_array(scale.zero).dtype), codes)
 
