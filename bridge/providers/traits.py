@@ -224,6 +224,12 @@ TRAITS: Mapping[str, ProviderTraits] = {
         emulates={"CPU": {"soc_model": "60"}},
         wrong=(
             _wrong("it takes fixed sizes alone", where=conditions.unsized, instead=_FIXED_SIZES),
+            _wrong("it rounds the rows to float16", "EMBEDDING_LOOKUP"),
+            _wrong(
+                "it rounds floats to float16",
+                "SQUARED_DIFFERENCE",
+                where=conditions.on(TensorType.FLOAT32),
+            ),
             _wrong(
                 "it fails to compose the integers of recurrent cells",
                 *(*_LSTMS, "SVDF"),
