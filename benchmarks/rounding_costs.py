@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.product_floors import Copies, gemm, rounded_rows, weighted
 from tflite_ort.opmap import Target
-from tflite_ort.opmap.idioms.rounded_rows import is_enough
+from tflite_ort.opmap.rules.lowerings.rounded_products import is_enough
 from tflite_ort.providers.trials import exact_weight_type
 
 _ROWS = (2, 4, 8, 16, 32, 64, 128, 256, 1000)

@@ -43,14 +43,9 @@ from tflite_ort.schema import (
     TensorType,
 )
 from tflite_ort.schema.arithmetic.code_functions import leaky_relu_codes, sigmoid_int16, tanh_int16
-from tflite_ort.schema.arithmetic.fixed_point import (
-    quantize_multiplier,
-    rescale,
-    rounding_shift_right,
-    saturate,
-    saturating_shift_left,
-)
+from tflite_ort.schema.arithmetic.fixed_point import rescale, saturate
 from tflite_ort.schema.arithmetic.function_table import exact_elu, exact_gelu, exactly, gelu_by_tanh
+from tflite_ort.schema.arithmetic.hard_swish import hard_swish_codes
 from tflite_ort.schema.values.semantics import rounded_ratio
 
 Array = npt.NDArray[Any]
@@ -125,43 +120,17 @@ def hard_swish(op: View, inputs: Inputs, state: State) -> Outputs:
     (x,) = inputs
     if op["input"].type is TensorType.FLOAT32:
         return (_hard_swish(x),)
-    fine_scale = np.float32(1 / 128) * scale(op, op["input"])
-    factor, shift = _int16_multiplier(fine_scale / scale(op, op.output))
-    if shift > 0:  # TFLite's own kernel refuses such scales.
+    scales = scale(op, op["input"]), scale(op, op.output)
+    codes = hard_swish_codes(centred(op, op["input"], x), *scales)
+    if codes is None:  # TFLite's own kernel refuses such scales.
         _require_one_type(op)
         return (tabulated(op, x, _hard_swish),)
-    # 16-bit fixed point, shifted left by 7 bits.
-    fine = np.asarray(centred(op, op["input"], x) << 7).astype(np.int16)
-    gate = _hard_sigmoid(fine, *_int16_multiplier(fine_scale / np.float32(3 / 32768)))
-    product = gate * _high_mul_int16(fine, factor).astype(np.int32)
-    # The truncation cancels the bias of the rounded products before it.
-    codes = rounding_shift_right(np.trunc(product / 32768).astype(np.int32), -shift)
     return (clamped_codes(op, codes + zero_point(op, op.output)),)
 
 
 def _hard_swish(x: Float32Array) -> Float32Array:
     gate = np.clip(x + np.float32(3), np.float32(0), np.float32(6))
     return np.asarray(x * gate / np.float32(6), np.float32)
-
-
-def _hard_sigmoid(fine: npt.NDArray[np.int16], factor: int, shift: int) -> npt.NDArray[np.int32]:
-    """(x + 3) / 6, clipped to [0, 1], in Q0.15; 3 gives 32767."""
-    value = saturating_shift_left(fine, np.clip(shift - 1, 0, 31))
-    value = _high_mul_int16(value, factor)
-    value = saturating_shift_left(value, 1) if shift > 0 else value
-    value = rounding_shift_right(value, max(-shift, 0))
-    return (value.astype(np.int32) + 2**15) >> 1
-
-
-def _int16_multiplier(multiplier: np.float32) -> tuple[int, int]:
-    """(q15, shift) with multiplier = q15 * 2**(shift - 15)."""
-    q31, shift = quantize_multiplier(multiplier)
-    return min((int(q31) + 2**15) >> 16, 2**15 - 1), int(shift)
-
-
-def _high_mul_int16(x: Array, factor: int) -> npt.NDArray[np.int16]:
-    """round(x * factor / 2**15), halves upwards."""
-    return np.asarray((x.astype(np.int32) * np.int32(factor) + 2**14) >> 15, np.int16)
 
 
 # Sigmoids and exponentials -----------------------------------------------------------------------

@@ -44,13 +44,8 @@ from tflite_ort.schema import (
     OperatorView,
     TensorType,
 )
-from tflite_ort.schema.arithmetic.code_functions import root_codes
-from tflite_ort.schema.arithmetic.fixed_point import (
-    inverse_sqrt,
-    multiply_by_quantized_multiplier,
-    quantize_multiplier,
-    rescale,
-)
+from tflite_ort.schema.arithmetic.code_functions import inverse_root_codes, root_codes
+from tflite_ort.schema.arithmetic.fixed_point import rescale
 from tflite_ort.schema.arithmetic.function_table import tabulated_function
 from tflite_ort.schema.shapes.registry import shown
 
@@ -333,12 +328,8 @@ def rsqrt(op: View, inputs: Inputs, state: State) -> Outputs:
         raise KernelError("Rsqrt is only defined for positive values")
     if type_ is TensorType.INT16:
         return (_tabulated(op, x),)
-    multiplier = 1.0 / float(np.sqrt(scale(op, op["input"])) * scale(op, op.output))
-    q31, shift = quantize_multiplier(multiplier)
-    inverse, inverse_shift = inverse_sqrt(centred_codes)
-    data = multiply_by_quantized_multiplier(1, inverse, inverse_shift + 20)
-    codes = multiply_by_quantized_multiplier(data, q31, shift - 20) + zero_point(op, op.output)
-    return (clamped_codes(op, np.where(centred_codes == 0, 127, codes)),)
+    codes = inverse_root_codes(centred_codes, scale(op, op["input"]), scale(op, op.output))
+    return (clamped_codes(op, codes + zero_point(op, op.output)),)
 
 
 @kernel(Op.ABS, versions=(1, 5))

@@ -1,6 +1,6 @@
 """Activation functions: RELU and its kin, sigmoids, HARD_SWISH, GELU, SOFTMAX, LOG_SOFTMAX.
 
-Rows of a table: relu, relu6, relu_n1_to_1, hard_swish.
+Rows of a table: relu, relu6, relu_n1_to_1.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ from tflite_ort.schema.arithmetic.code_functions import leaky_relu_codes, sigmoi
 from tflite_ort.schema.values.semantics import rounded_ratio
 
 if TYPE_CHECKING:
+    from tflite_ort.opmap.idioms import hard_swish_codes as gates
     from tflite_ort.schema.arithmetic import function_table
 else:
+    gates = late("tflite_ort.opmap.idioms.hard_swish_codes")
     function_table = late("tflite_ort.schema.arithmetic.function_table")
 
 Array = npt.NDArray[Any]
@@ -89,7 +91,16 @@ def of_reals_or_codes(
     g.write(op.output, result, layout=layout)
 
 
-translator(Op.HARD_SWISH, versions=(1, 1))(partial(unary, "HardSwish", _FLOAT32 | _BYTES, {}))
+@translator(Op.HARD_SWISH, versions=(1, 1))
+def hard_swish(op: View, g: Graph) -> None:
+    """HardSwish; of codes the function whose results are rounded to TFLite's, where the target
+    wants them exact."""
+    check_types(op, _FLOAT32 | _BYTES)
+    layout = g.layout(op["input"], rows=True)
+    if op["input"].type in _BYTES and g.target.exact:
+        gates.write_hard_swish(op, g, layout)
+        return
+    g.write(op.output, g.op("HardSwish", g.read(op["input"], layout=layout)), layout=layout)
 
 
 @translator(Op.ELU, versions=(1, 1))

@@ -15,6 +15,7 @@ from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.idioms.suppression import (
     Suppression,
+    decayed_by_heap,
     has_odd_boxes,
     picked,
     picked_by_heap,
@@ -48,7 +49,7 @@ def non_max_suppression_v5(op: OperatorView[Any], g: Graph) -> None:
 
 def _selected(op: OperatorView[Any], g: Graph, sigma: TensorView | None) -> _Selected:
     """A NonMaxSuppression where it selects as TFLite does, otherwise a Loop; with a sigma always
-    one, which takes equal scores in their order."""
+    one."""
     if g.target.fallback:
         raise Untranslatable("equal scores, or boxes without an area, would be taken otherwise")
     most = g.reshape(sizes_of(g, op["max_output_size"]), (1,))
@@ -57,9 +58,7 @@ def _selected(op: OperatorView[Any], g: Graph, sigma: TensorView | None) -> _Sel
     lowest = g.reshape(g.read(op["score_threshold"]), (1,))
     decay, threshold = _decay(g, sigma), op["iou_threshold"]
     by = Suppression(g.reshape(g.read(threshold), (1,)), lowest, decay)
-    if decay is not None:
-        return _Selected(most, *picked(g, boxes, scores, most, by))
-    below = _overlap(g, threshold) if _takes(threshold) else None
+    below = _overlap(g, threshold) if decay is None and _takes(threshold) else None
 
     def suppressed() -> tuple[ir.Value, ir.Value]:
         if below is None:
@@ -73,7 +72,8 @@ def _selected(op: OperatorView[Any], g: Graph, sigma: TensorView | None) -> _Sel
     if not count:
         return _Selected(most, *suppressed())
     odd = has_odd_boxes(g, boxes, scores, lowest, count)
-    heaped = g.body([], lambda _: picked_by_heap(g, boxes, scores, most, by, count))
+    by_heap = picked_by_heap if decay is None else decayed_by_heap
+    heaped = g.body([], lambda _: by_heap(g, boxes, scores, most, by, count))
     plain = g.body([], lambda _: suppressed())
     made = g.op_multi("If", odd, outputs=2, then_branch=heaped, else_branch=plain)
     return _Selected(most, *made)

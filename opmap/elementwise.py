@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, reduce
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,12 +30,14 @@ from tflite_ort.opmap.idioms.exact_arithmetic import (
     total,
 )
 from tflite_ort.opmap.idioms.extremes import extreme
-from tflite_ort.opmap.idioms.function_codes import write_function
-from tflite_ort.opmap.idioms.indices import failing, matched
+from tflite_ort.opmap.idioms.function_codes import inverse_roots, write_function
+from tflite_ort.opmap.idioms.indices import matched
 from tflite_ort.opmap.idioms.long_runs import read_operand
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.idioms.movement import moved_domain
+from tflite_ort.opmap.idioms.powers import power
 from tflite_ort.opmap.idioms.rescaled_codes import Codes, rescaled_codes
+from tflite_ort.opmap.idioms.squares import takes_squares, write_squares
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.marks import SUM_OF_EQUALS
 from tflite_ort.opmap.registry import translator
@@ -118,6 +119,9 @@ class Binary:
         if quantized and output.type in _BYTES and has_halves(op, g):
             rounded_bytes(op, g)
             return
+        if quantized and self.op is Op.SQUARED_DIFFERENCE and takes_squares(op, g):
+            write_squares(op, g)
+            return
         domain = Domain.REAL if quantized else self.domain
         if domain is Domain.STORED:
             domain = moved_domain(a, b, output)
@@ -158,37 +162,6 @@ def _product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     turned = g.op("Gather", b, g.ints([1, 0]), axis=-1)
     turned = g.op("Mul", turned, g.constant([-1, 1], np.float32))
     return g.op("Add", g.op("Mul", real, b), g.op("Mul", imaginary, turned))
-
-
-def _power(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Pow; of integers the graph fails on a negative exponent, unless a kernel is available.
-
-    Integers that overflow give the lowest one, in ONNX Runtime and in TFLite. But for a single
-    exponent that broadcasts TFLite multiplies, and wraps.
-    """
-    if op.output.type is not _T.INT32:
-        return g.op("Pow", a, b)
-    exponents, negative = op["input2"], g.op("Less", b, g.constant(0, np.int32))
-    known = exponents.data
-    if g.target.fallback if known is None else np.any(known < 0):
-        raise Untranslatable("integer exponent that may be negative")
-    if known is None:
-        b = failing(g, g.cast(b, ir.DataType.INT64), negative)
-    if exponents.dynamic or prod(exponents.shape) != 1 or exponents.shape == op["input1"].shape:
-        return g.op("Pow", a, b)
-    return _integer_power(g, a, b, 31 if known is None else int(known.max()).bit_length())
-
-
-def _integer_power(g: Graph, a: ir.Value, b: ir.Value, bits: int) -> ir.Value:
-    """a ** b by repeated squares, one for every bit of the exponent b."""
-    two, one = g.ints(2), g.constant(1, np.int32)
-    power, rest = one, g.cast(b, ir.DataType.INT64)
-    for bit in range(max(bits, 1)):
-        if bit:
-            rest, a = g.op("Div", rest, two), g.op("Mul", a, a)
-        is_set = g.cast(g.op("Mod", rest, two), ir.DataType.BOOL)
-        power = g.op("Mul", power, g.op("Where", is_set, a, one))
-    return power
 
 
 def _squared_difference(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -237,7 +210,7 @@ BINARY = (
         _INTEGERS | {_T.FLOAT32, _T.INT16, _T.INT8},
     ),
     Binary(Op.ATAN2, (1, 1), atan2, _FLOATS | {_T.FLOAT64}),
-    Binary(Op.POW, (1, 1), _power, frozenset({_T.FLOAT32, _T.INT32})),
+    Binary(Op.POW, (1, 1), power, frozenset({_T.FLOAT32, _T.INT32})),
     Binary(Op.MAXIMUM, (1, 4), partial(extreme, "Max"), _ORDERED, domain=Domain.STORED),
     Binary(Op.MINIMUM, (1, 4), partial(extreme, "Min"), _ORDERED, domain=Domain.STORED),
     Binary(Op.LOGICAL_AND, (1, 1), one_node("And"), frozenset({_T.BOOL})),
@@ -325,10 +298,21 @@ def rsqrt(op: View, g: Graph) -> None:
     """
     if by_tabulated_code(op, g):
         return
-    x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
-    if op["input"].is_quantized and not _starts_at_zero(op["input"]):
-        raise Untranslatable("square root of codes that may be negative")
-    g.write(op.output, g.op("Reciprocal", g.op("Sqrt", x)), layout=layout)
+    if op["input"].type is op.output.type is _T.INT8:
+        if not _starts_at_zero(op["input"]):
+            raise Untranslatable("square root of codes that may be negative")
+        write_function(op, g, _inverse_root, partial(_over_root, g), inverse_roots)
+        return
+    x, layout = _read(op, g, _FLOAT32)
+    g.write(op.output, _over_root(g, x), layout=layout)
+
+
+def _over_root(g: Graph, x: ir.Value) -> ir.Value:
+    return g.op("Reciprocal", g.op("Sqrt", x))
+
+
+def _inverse_root(x: Any) -> Any:
+    return 1 / np.sqrt(x)
 
 
 @translator(Op.ABS, versions=(1, 5))

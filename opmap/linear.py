@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
@@ -19,14 +17,7 @@ from tflite_ort.opmap.idioms.exact_sums import (
     rounded_upwards_twice,
     rounded_wide,
 )
-from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding, is_delegated
-from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
-from tflite_ort.opmap.idioms.rounded_rows import (
-    is_rounded,
-    product_of_4_bits,
-    rounded_product,
-    unpacks_4_bits,
-)
+from tflite_ort.opmap.idioms.hybrid import hybrid_input, is_delegated
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.constants import carried_type
@@ -64,8 +55,7 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     LiteRT's own kernel for blockwise weights ignores the fused activation; its default does not.
     TANH and SIGN_BIT, which it ignores elsewhere or refuses, it applies after 8- and 4-bit weights.
     """
-    input, filter, output, options = op["input"], op["filter"], op.output, op.options
-    depth = filter.shape[1]
+    depth, output = op["filter"].shape[1], op.output
     if is_known(depth) and depth == 0:
         zeros = np.zeros(output.shape, output.dtype)
         g.write(output, g.constant(zeros), domain=Domain.FILE)
@@ -74,15 +64,25 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     if codes is not None:
         g.write(op.output, _of_rank(g, codes, op.output), domain=Domain.STORED)
         return
-    x = _input_rows(g, input, filter.shape[1])
-    asymmetric = options.asymmetric_quantize_inputs or filter.blocks is not None
-    y = _coded_product(op, g, x, asymmetric=asymmetric)
-    if y is None:
-        x = hybrid_input(
-            g, x, input, filter, axes=(1,), asymmetric=asymmetric, delegated=is_delegated(op)
-        )
-        y = _product(op, g, x)
-    activation = options.fused_activation_function
+    write_rows(op, g, _product(op, g, hybrid_rows(op, g)))
+
+
+def is_asymmetric(op: OperatorView[FullyConnectedOptions]) -> bool:
+    """Whether float rows that meet codes are rounded with a zero point."""
+    return op.options.asymmetric_quantize_inputs or op["filter"].blocks is not None
+
+
+def hybrid_rows(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value:
+    """The rows of the input, rounded where TFLite rounds them for its weights."""
+    input, filter = op["input"], op["filter"]
+    asymmetric, delegated = is_asymmetric(op), is_delegated(op)
+    x = input_rows(g, input, filter.shape[1])
+    return hybrid_input(g, x, input, filter, axes=(1,), asymmetric=asymmetric, delegated=delegated)
+
+
+def write_rows(op: OperatorView[FullyConnectedOptions], g: Graph, y: ir.Value) -> None:
+    """Write the products `y`, with the activation."""
+    filter, output, activation = op["filter"], op.output, op.options.fused_activation_function
     if activation in UNCLAMPED and filter.blocks is None:
         y = activated(g, y, activation)
     if output.rank == 2 or has_rows(output):
@@ -99,7 +99,7 @@ def _of_rank(g: Graph, rows: ir.Value, output: TensorView) -> ir.Value:
     return rows if output.rank == 2 else g.reshape(rows, output.shape)
 
 
-def _input_rows(g: Graph, input: TensorView, depth: int) -> ir.Value:
+def input_rows(g: Graph, input: TensorView, depth: int) -> ir.Value:
     """The real numbers of `input` as [rows, depth]."""
     if has_rows(input) and not may_differ(input.shape[-1:], (depth,)):
         return g.read(input, layout=Layout.ROWS)
@@ -152,48 +152,6 @@ def _gemm(g: Graph) -> Layer:
     return lambda rows, weights: g.op("Gemm", rows, weights, transB=1)
 
 
-def _coded_product(
-    op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value, *, asymmetric: bool
-) -> ir.Value | None:
-    """The product of floats and 8-bit weights that stay codes; None if these become floats."""
-    input, filter = op["input"], op["filter"]
-    if input.is_quantized or not filter.is_constant:
-        return None
-    count = math.prod(input.shape) // filter.shape[1] if is_known(*input.shape) else 0
-    if filter.type is TensorType.INT4 and (count == 1 or g.target.hybrid != "auto"):
-        return None
-    matrix = WeightMatrix.of_codes(filter)
-    if matrix is None:
-        return None
-    bias = accumulator_bias(g, input, filter, op.get("bias"))
-    if count == 1 or not asymmetric:
-        product = rounded_product(g, rows, matrix, count, bias, _sharing(op, g))
-        if product is not None:
-            return product
-    single_row = count == 1
-    rounding = input_rounding(g, input, filter, asymmetric=asymmetric, delegated=is_delegated(op))
-    if not keeps_codes(g, matrix, rounding, single_row=single_row):
-        return None
-    return sum_of_products(
-        g, [(rows, matrix)], rounding=rounding, single_row=single_row, added=bias
-    )
-
-
-def _sharing(op: OperatorView[FullyConnectedOptions], g: Graph) -> int:
-    """How many layers of the size of `op` read its rows, it being one of them."""
-    size = op["filter"].shape
-    layers = (each for each in g.readers(op["input"]) if each.op is Op.FULLY_CONNECTED)
-    alike = sum(
-        each["input"].index == op["input"].index
-        and each["filter"].shape == size
-        and each["filter"].is_constant
-        and each["filter"].type is op["filter"].type
-        and not each.options.asymmetric_quantize_inputs
-        for each in layers
-    )
-    return max(alike, 1)
-
-
 def _product(op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value) -> ir.Value:
     """Gemm; a MatMul for floats and 4-bit weights, which then stay packed."""
     input, filter = op["input"], op["filter"]
@@ -205,12 +163,8 @@ def _product(op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value) 
         if filter.is_quantized and not is_known(filter.shape[-1]):
             columns = g.apart(columns)  # QGemm of nothing leaves memory as it was
         return g.op("Gemm", rows, columns, bias, transB=1)
-    count = math.prod(input.shape) // filter.shape[1] if is_known(*input.shape) else 0
-    packed = filter.type is TensorType.INT4 and not input.is_quantized
-    if packed and not unpacks_4_bits(g, filter, count):
-        product = product_of_4_bits(g, rows, filter, count)
-        if product is None:
-            product = g.op("MatMul", rows, g.packed_weights(filter, permutation=(1, 0)))
+    if filter.type is TensorType.INT4 and not input.is_quantized:
+        product = g.op("MatMul", rows, g.packed_weights(filter, permutation=(1, 0)))
         return product if bias is None else g.op("Add", product, bias)
     weights = g.weights(filter, real=not input.is_quantized)
     return g.op("Gemm", rows, weights, bias, transB=1)
@@ -226,7 +180,7 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], g: Graph) -> None:
     factors = (x, options.adj_x), (y, options.adj_y)
     if op.output.type is TensorType.INT32:
         codes = (
-            _transposed(g, g.read(each, domain=Domain.FILE), each, adjoint)
+            transposed(g, g.read(each, domain=Domain.FILE), each, adjoint)
             for each, adjoint in factors
         )
         sums = g.op("MatMulInteger", *codes)
@@ -235,18 +189,16 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], g: Graph) -> None:
         return
     exact = ExactProduct.of(g, x, y, op.output, depth) if is_known(depth) else None
     if exact is not None:
-        steps = (_transposed(g, g.read_steps(each), each, adjoint) for each, adjoint in factors)
+        steps = (transposed(g, g.read_steps(each), each, adjoint) for each, adjoint in factors)
         g.write(op.output, exact.codes(g, *steps), domain=Domain.STORED)
         return
-    if _coded_batch(op, g):
-        return
-    left = _transposed(g, g.read(x), x, options.adj_x)
+    left = transposed(g, g.read(x), x, options.adj_x)
     asymmetric = options.asymmetric_quantize_inputs
     left = hybrid_input(g, left, x, y, axes=(x.rank - 1,), asymmetric=asymmetric)
     if y.is_constant:
         right = _constant_factor(g, x, y, options.adj_y)
     else:
-        right = _transposed(g, g.read(y), y, options.adj_y)
+        right = transposed(g, g.read(y), y, options.adj_y)
     g.write(op.output, g.op("MatMul", left, right))
     if not is_known(depth) and carried_type(op.output) is TensorType.UINT8:
         stored = g.read(op.output, domain=Domain.STORED)
@@ -260,32 +212,6 @@ def _of_some(g: Graph, depth: int, sums: ir.Value, nothing: ir.Value) -> ir.Valu
     if is_known(depth):
         return sums
     return g.op("Where", g.op("Greater", g.size(depth), g.ints(0)), sums, nothing)
-
-
-def _coded_batch(op: OperatorView[BatchMatMulOptions], g: Graph) -> bool:
-    """Write the product of floats and one 8-bit matrix that stays codes; False if these become
-    floats."""
-    x, y, output, options = op["x"], op["y"], op.output, op.options
-    matrix = None if x.is_quantized else WeightMatrix.of_factor(y, options.adj_y)
-    if matrix is None or not is_known(*x.shape) or 0 in x.shape or y.type is not TensorType.INT8:
-        return False
-    depth, asymmetric = matrix.codes.shape[1], options.asymmetric_quantize_inputs
-    count = math.prod(x.shape) // depth
-    rounding = input_rounding(g, x, y, asymmetric=asymmetric)
-    single_row, rounds = count == 1, is_rounded(g, matrix, count) and not asymmetric
-    if not rounds and not keeps_codes(g, matrix, rounding, single_row=single_row):
-        return False
-    if options.adj_x:
-        rows = g.reshape(_transposed(g, g.read(x), x, True), (count, depth))
-    else:
-        rows = _input_rows(g, x, depth)
-    product = rounded_product(g, rows, matrix, count, None) if rounds else None
-    if product is None:
-        product = sum_of_products(g, [(rows, matrix)], rounding=rounding, single_row=single_row)
-    in_rows = output.rank == 2 or has_rows(output)
-    product = product if in_rows else g.reshape(product, output.shape)
-    g.write(output, product, layout=Layout.ROWS if in_rows else Layout.LAST)
-    return True
 
 
 def _constant_factor(g: Graph, x: TensorView, y: TensorView, adjoint: bool) -> ir.Value:
@@ -307,7 +233,8 @@ def _constant_factor(g: Graph, x: TensorView, y: TensorView, adjoint: bool) -> i
     return g.weights(y, permutation=permutation, axis=axis, real=channels)
 
 
-def _transposed(g: Graph, value: ir.Value, tensor: TensorView, adjoint: bool) -> ir.Value:
+def transposed(g: Graph, value: ir.Value, tensor: TensorView, adjoint: bool) -> ir.Value:
+    """`value` of `tensor` with its last two axes swapped if `adjoint`."""
     return g.op("Transpose", value, perm=_permutation(tensor.rank, True)) if adjoint else value
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tflite_ort.opmap.activation import check_types
-from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, centred_codes, rounded_upwards
+from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -20,6 +24,8 @@ from tflite_ort.schema.values.sizes import is_known
 
 _T = TensorType
 _LARGEST = float(np.finfo(np.float32).max)
+# More than a logarithm of a sum of squares is off, and less than those of two sums differ by.
+_LOGARITHM_OFF = 2.0**-45
 
 
 @translator(Op.L2_NORMALIZATION, versions=(1, 2))
@@ -43,8 +49,30 @@ def l2_normalization(op: OperatorView[L2NormOptions], g: Graph) -> None:
     else:
         x = g.read(input, layout=layout)
     axes = g.ints([layout.axis(input.rank - 1, input.rank)])
+    if input.type is _T.UINT8 and g.target.exact:
+        leave_many_to_numpy(g, input.shape, "codes")
+        codes = centred_codes(g, _units_of_bytes(g, x, axes), output)
+        g.write(output, codes, layout=layout, domain=Domain.STORED)
+        return
     norm = g.op("Max", g.op("ReduceL2", x, axes), g.constant(limit, np.float32))
     g.write(output, g.op("Div", x, norm), layout=layout)
+
+
+def _units_of_bytes(g: Graph, x: ir.Value, axes: ir.Value) -> ir.Value:
+    """128 * x / |x| for steps x of uint8 codes, rounded twice as TFLite does.
+
+    From squares of 128 on it has 1 / |x| as m * 2**-n, with m from 2**-3.5 to 2**-2.5. It rounds
+    128 * x * m, and then what 2**n divides.
+    """
+    wide, one = g.cast(x, ir.DataType.DOUBLE), g.constant(1.0)
+    squares = g.op("Max", g.op("ReduceSumSquare", wide, axes), one)
+    logarithm = g.op("Mul", g.op("Log", squares), g.constant(1 / math.log(4)))
+    n = g.op("Floor", g.op("Add", logarithm, g.constant(_LOGARITHM_OFF - 2.5)))
+    power = g.op("Pow", g.constant(2.0), g.op("Relu", n))
+    m = g.op("Div", power, g.op("Sqrt", squares))
+    first = rounded_upwards(g, g.op("Mul", wide, g.op("Mul", m, g.constant(128.0))))
+    second = g.op("Round", g.op("Mul", first, g.op("Div", g.constant(TIE_BREAK), power)))
+    return g.cast(second, ir.DataType.FLOAT)
 
 
 @translator(Op.LOCAL_RESPONSE_NORMALIZATION, versions=(1, 1))

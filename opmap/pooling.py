@@ -9,7 +9,7 @@ from tflite_ort.opmap.graph.quantized_nodes import origin
 from tflite_ort.opmap.idioms.convolution_operands import window_padding
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.movement import moved_domain
-from tflite_ort.opmap.idioms.pooled_means import is_global, step_of_codes, write_means
+from tflite_ort.opmap.idioms.pooled_means import is_global, moved_away, step_of_codes, write_means
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -18,10 +18,9 @@ from tflite_ort.schema import (
     Padding,
     Pool2DOptions,
     TensorType,
-    TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.values.semantics import quantized_range, within_reach
+from tflite_ort.schema.values.semantics import within_reach
 from tflite_ort.schema.values.sizes import is_known
 
 # The types that MaxPool takes. Other codes are pooled as real numbers, in the same order.
@@ -45,7 +44,8 @@ def average_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
         return
     step = step_of_codes(op, op.options.filter_height * op.options.filter_width)
     x = g.read_steps(input, step, layout=Layout.FIRST, from_zero_point=False)
-    write_means(op, g, _with_whole(op, g, g.quantize_codes(_average(op, g, x), input)))
+    means = moved_away(g, op, _average(op, g, x))
+    write_means(op, g, _with_whole(op, g, g.quantize_codes(means, input)))
 
 
 @translator(Op.MAX_POOL_2D, versions=(1, 3))
@@ -56,31 +56,15 @@ def max_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     domain = moved if input.type in _POOLED_AS_STORED else Domain.REAL
     if domain is Domain.REAL and not input.is_quantized:
         raise Untranslatable(f"{input.type.name} input without a scale")
-    source, pads = _before_lowest(op, g)
-    x = g.read(source, layout=Layout.FIRST, domain=domain)
+    x = g.read(input, layout=Layout.FIRST, domain=domain)
     before = origin(x)
     if input.type is TensorType.FLOAT32 and before is not None and before.op_type == "Pad":
         # ONNX Runtime would fuse both to one node, whose padding is the lowest number, not 0.
         x = g.apart(x)
-    pooled = g.op("MaxPool", _with_whole(op, g, x), **(_windows(op) | pads))
+    pooled = g.op("MaxPool", _with_whole(op, g, x), **_windows(op))
     if domain is Domain.REAL:
         pooled = g.quantize(pooled, input)
     g.write(op.output, pooled, layout=Layout.FIRST, domain=moved, activation=activation)
-
-
-def _before_lowest(op: OperatorView[Pool2DOptions], g: Graph) -> tuple[TensorView, dict[str, Any]]:
-    """The input before a PAD by the lowest code, and the attributes by which MaxPool pads so."""
-    input, options = op["input"], op.options
-    padded = g.padded(input) if input.is_quantized else None
-    if padded is None or options.padding != Padding.VALID or not is_known(*input.shape[1:3]):
-        return input, {}
-    source, (batch, rows, columns, channels) = padded
-    kernel = (options.filter_height, options.filter_width)
-    reach = all(max(pair) < size for pair, size in zip((rows, columns), kernel, strict=True))
-    lowest = quantized_range(input.type)[0] == input.zero
-    if not (reach and lowest) or any((*batch, *channels)) or input.type not in _POOLED_AS_STORED:
-        return input, {}
-    return source, {"pads": [rows[0], columns[0], rows[1], columns[1]]}
 
 
 @translator(Op.L2_POOL_2D, versions=(1, 1))
@@ -122,4 +106,6 @@ def _windows(op: OperatorView[Pool2DOptions]) -> dict[str, Any]:
     strides = (options.stride_h, options.stride_w)
     windows = list(zip(sizes, kernel, strides, (1, 1), strict=True))
     padding = window_padding(options.padding, windows)
+    if any(map(any, op.edges)):
+        padding = {"pads": [pair[side] for side in (0, 1) for pair in op.edges]}
     return {"kernel_shape": kernel, "strides": strides, **padding}

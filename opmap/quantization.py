@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph
-from tflite_ort.opmap.idioms.by_code import by_code, every_code
 from tflite_ort.opmap.idioms.fixed_point import centred_codes, rescaled
 from tflite_ort.opmap.idioms.indices import agreeing
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
@@ -24,7 +23,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier, rescale
+from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.file.element_types import PACKED_BITS
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.semantics import fake_quant_range, quantized_range
@@ -44,8 +43,6 @@ _INTEGERS = frozenset(
 # These types are cast only to float32.
 _TO_FLOAT32 = frozenset({*PACKED_BITS, _T.COMPLEX64})
 
-# Below this a 16-bit code less its zero point, rescaled, has 32 bits with some to spare.
-_FITS = 2.0**13
 # No code of 16 bits less its zero point is as large.
 _BEYOND = np.float32(2.0**18)
 # Times this every code but 0 is beyond 32 bits.
@@ -141,11 +138,6 @@ def _widen(op: View, g: Graph) -> None:
     if input.quantization is None or output.quantization is None:
         raise refusal(op)
     multiplier = input.quantization.scalar_scale / output.quantization.scalar_scale
-    if g.target.cpu_kernels and multiplier < _FITS:
-        centred = every_code(input.type).astype(np.int32) - input.quantization.scalar_zero_point
-        wanted = rescale(centred, multiplier) + output.quantization.scalar_zero_point
-        by_code(op, g, wanted.astype(np.int32))
-        return
     codes = g.cast(g.read_steps(input), ir.DataType.DOUBLE)
     codes = rescaled(g, codes, multiplier, 2.0**16)
     zero_point = g.constant(output.quantization.scalar_zero_point, np.float64)

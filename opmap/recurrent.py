@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from tflite_ort.opmap.cells.lstm_basic import basic_lstm
-from tflite_ort.opmap.cells.lstm_float import cell_lowerings
-from tflite_ort.opmap.cells.lstm_float_run import Result, Run
-from tflite_ort.opmap.cells.lstm_float_weights import read_float_weights, reals, weight_matrix
+from tflite_ort.opmap.cells.lstm_float import run_cells
+from tflite_ort.opmap.cells.lstm_float_run import Run
+from tflite_ort.opmap.cells.lstm_float_weights import (
+    FloatWeights,
+    read_float_weights,
+    reals,
+    weight_matrix,
+)
 from tflite_ort.opmap.cells.lstm_integer import run_integer_cell
-from tflite_ort.opmap.cells.lstm_integer_weights import read_integer_weights
+from tflite_ort.opmap.cells.lstm_integer_weights import IntegerWeights, read_integer_weights
 from tflite_ort.opmap.cells.lstm_narrow import narrow_lstm
 from tflite_ort.opmap.cells.rnn_cell import RnnRun, run_rnns
 from tflite_ort.opmap.cells.svdf_integer import integer_svdf
 from tflite_ort.opmap.graph import Domain, Graph
-from tflite_ort.opmap.graph.choices import Lowering, build_chosen
 from tflite_ort.opmap.graph.float_activation import activated
 from tflite_ort.opmap.idioms.fixed_point import centred_codes
 from tflite_ort.opmap.idioms.hybrid import Rounding, row_rounding
@@ -47,8 +51,8 @@ from tflite_ort.schema.values.lstm import (
 from tflite_ort.schema.values.sizes import has_zero, is_known, is_one
 
 View = OperatorView[Any]
-Write = Callable[[ir.Value], None]  # of the outputs
 _TIME, _BATCH_MAJOR = 0, (1, 0, 2)
+_NONE_READ: Mapping[str, FloatWeights] = MappingProxyType({})
 _WEIGHTS = (
     *("input_to_forget_weights", "fw_input_to_forget_weights"),
     *("weights", "fw_weights", "weights_feature"),
@@ -64,66 +68,93 @@ def lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
     elif kind is LstmKind.NARROW:
         narrow_lstm(op, g)
     elif kind is LstmKind.INTEGER:
-        axis = g.ints([_TIME])
-        x = g.op("Unsqueeze", g.read_steps(op["input"]), axis)
-
-        def write(y: ir.Value) -> None:
-            g.write(op.output, g.op("Squeeze", y, axis), domain=Domain.STORED)
-
-        _integer_lstm(op, g, x, write, single=True)
+        integer_lstm(op, g)
     else:
-        _float_lstm(op, g, [g.read(op["input"])], partial(g.write, op.output), single=True)
+        float_lstm(op, g)
 
 
-def _float_lstm(op: View, g: Graph, x: Values, write: Write, *, single: bool) -> None:
-    def write_all(results: Sequence[Result]) -> None:
-        ((y, h, c),) = results
-        _write_states(op, g, "", h, c)
-        write(y)
+def float_lstm(
+    op: View, g: Graph, cells: Mapping[str, FloatWeights] = _NONE_READ, *, in_steps: bool = False
+) -> None:
+    """Cells of floats, in one or in two directions.
 
-    lowerings = cell_lowerings(g, [_run(op, g, x, single=single)], write_all)
-    build_chosen(op, lowerings, g.target.choose)
+    Args:
+        cells: by the prefix of their inputs, where they are read already.
+        in_steps: by a Scan of the step, not by an LSTM of ONNX.
+    """
+    inputs: Sequence[Values]
+    if op.op is Op.BIDIRECTIONAL_SEQUENCE_LSTM:
+        inputs = _inputs(op, g, "fw_aux_input_to_forget_weights")
+    elif op.op is Op.LSTM:
+        inputs = ([g.read(op["input"])],)
+    else:
+        inputs = ([_read_sequence(op, g, op["input"])],)
+    prefixes = directions_of(op)
+    runs = [_run(op, g, x, each, cells) for each, x in zip(prefixes, inputs, strict=True)]
+    results = run_cells(g, runs, in_steps=in_steps)
+    for prefix, (_, h, c) in zip(prefixes, results, strict=True):
+        _write_states(op, g, prefix, h, c)
+    outputs = [y for y, _, _ in results]
+    if op.op is Op.BIDIRECTIONAL_SEQUENCE_LSTM:
+        _write_directions(op, g, outputs)
+    elif op.op is Op.LSTM:
+        g.write(op.output, *outputs)
+    else:
+        _write_sequence(op, g, op.output, *outputs)
 
 
-def _integer_lstm(op: View, g: Graph, x: ir.Value, write: Write, *, single: bool) -> None:
-    """Computes the outputs [T, B, O] as codes, in the quantisation of the output state, as TFLite
-    does: with recurrent products of floats, or of doubles that have the multipliers in them."""
+def directions_of(op: View) -> Sequence[str]:
+    """The prefixes of the inputs of each cell."""
+    return ("fw_", "bw_") if op.op is Op.BIDIRECTIONAL_SEQUENCE_LSTM else ("",)
+
+
+def read_cell(op: View, g: Graph, prefix: str) -> FloatWeights:
+    """The weights of the cell whose inputs have the prefix."""
+    return read_float_weights(op, prefix, _rounding(op, g))
+
+
+def integer_lstm(
+    op: View,
+    g: Graph,
+    cell: IntegerWeights | None = None,
+    *,
+    doubles: bool = False,
+    wide: bool = False,
+) -> None:
+    """A cell of codes, over a sequence or for one step. Its outputs are in the quantisation of the
+    output state, as TFLite has them.
+
+    Args:
+        cell: the weights, where they are read already.
+        doubles, wide: as for `run_integer_cell`.
+    """
+    if op.op is Op.LSTM:
+        axis = g.ints([_TIME])
+        x, single = g.op("Unsqueeze", g.read_steps(op["input"]), axis), True
+    else:
+        x = _batch_second(op, g, g.read_steps(op["input"]), _steps_first(op["input"]))
+        single = _is_single(op)
     if has_zero(*op["input"].shape, *op["recurrent_to_output_weights"].shape):
         raise Untranslatable("a sequence of nothing, or a cell without units")
-    cell, states = read_integer_weights(op), [op["output_state"], op["cell_state"]]
+    cell, states = cell or read_integer_weights(op), [op["output_state"], op["cell_state"]]
     rows = op["recurrent_to_output_weights"].shape
     for state, width in zip(states, reversed(rows), strict=True):
         if state.rank != 2 or state.shape[1] != width:
             raise Untranslatable(f"an integer state of shape {state.shape}, {width} to a row")
     h, c = g.read_steps(states[0]), g.read(states[1], domain=Domain.STORED)
-
-    def build(*, doubles: bool) -> None:
-        y, *new = run_integer_cell(g, cell, x, h, c, single=single, doubles=doubles)
-        codes = [centred_codes(g, new[0], states[0]), new[1]]
-        for state, value in zip(states, codes, strict=True):
-            g.write(state, value, domain=Domain.STORED)
-        if single:
-            write(g.op("Unsqueeze", codes[0], g.ints([_TIME])))
-        else:
-            write(centred_codes(g, y, states[0]))
-
-    shape = op["input"].shape
-    steps = 1 if single else shape[_time_axis(op)]
-    if not (g.target.cpu_kernels and cell.recurrent.fits_doubles and is_known(steps)):
-        build(doubles=False)
-        return
-    work = {"Integer cells": 1.0, "Integer cells steps": float(steps)}
-    work["Integer cells sums"] = float(4 * steps * cell.size)
-    work["Integer cells products"] = float(steps * cell.recurrent.weights.size)
-    doubled = {
-        what.replace("Integer cells", "Double cells"): amount for what, amount in work.items()
-    }
-    lowerings = [
-        Lowering("doubles", doubled, partial(build, doubles=True)),
-        Lowering("floats", work, partial(build, doubles=False)),
-    ]
-    few = cell.recurrent.is_small
-    build_chosen(op, lowerings if few else lowerings[::-1], g.target.choose)
+    y, *new = run_integer_cell(g, cell, x, h, c, single=single, doubles=doubles, wide=wide)
+    codes = [centred_codes(g, new[0], states[0]), new[1]]
+    for state, value in zip(states, codes, strict=True):
+        g.write(state, value, domain=Domain.STORED)
+    if single:
+        made = g.op("Unsqueeze", codes[0], g.ints([_TIME]))
+    else:
+        made = centred_codes(g, y, states[0])
+    if op.op is Op.LSTM:
+        made = g.op("Squeeze", made, g.ints([_TIME]))
+    else:
+        made = _batch_second(op, g, made, op.output.shape)
+    g.write(op.output, made, domain=Domain.STORED)
 
 
 @translator(Op.UNIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 4))
@@ -132,17 +163,9 @@ def unidirectional_sequence_lstm(
 ) -> None:
     """LSTM, or a Scan of the step where the ONNX LSTM differs; integer cells are exact."""
     if op["input"].is_quantized:
-        x = _batch_second(op, g, g.read_steps(op["input"]), _steps_first(op["input"]))
-
-        def write(y: ir.Value) -> None:
-            y = _batch_second(op, g, y, op.output.shape)
-            g.write(op.output, y, domain=Domain.STORED)
-
-        _integer_lstm(op, g, x, write, single=_is_single(op))
+        integer_lstm(op, g)
         return
-    x = _read_sequence(op, g, op["input"])
-    write_floats = partial(_write_sequence, op, g, op.output)
-    _float_lstm(op, g, [x], write_floats, single=_is_single(op))
+    float_lstm(op, g)
 
 
 @translator(Op.BIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 3))
@@ -150,36 +173,22 @@ def bidirectional_sequence_lstm(
     op: OperatorView[BidirectionalSequenceLSTMOptions], g: Graph
 ) -> None:
     """One bidirectional LSTM where that is possible, otherwise one for each direction."""
-    inputs = _inputs(op, g, "fw_aux_input_to_forget_weights")
-    single = _is_single(op)
-    runs = [
-        _run(op, g, x, prefix, single=single, reverse=prefix == "bw_")
-        for prefix, x in zip(("fw_", "bw_"), inputs, strict=True)
-    ]
-
-    def write(results: Sequence[Result]) -> None:
-        for prefix, (_, h, c) in zip(("fw_", "bw_"), results, strict=True):
-            _write_states(op, g, prefix, h, c)
-        _write_directions(op, g, [y for y, _, _ in results])
-
-    build_chosen(op, cell_lowerings(g, runs, write), g.target.choose)
+    float_lstm(op, g)
 
 
-def _run(
-    op: View, g: Graph, x: Values, prefix: str = "", *, single: bool, reverse: bool = False
-) -> Run:
-    cell = read_float_weights(op, prefix, _rounding(op, g))
+def _run(op: View, g: Graph, x: Values, prefix: str, cells: Mapping[str, FloatWeights]) -> Run:
+    cell = cells[prefix] if prefix in cells else read_cell(op, g, prefix)
     if has_zero(op["input"].shape[-1], cell.size):
         raise Untranslatable("a cell without inputs or units")
     h, c = op[f"{prefix}output_state"], op[f"{prefix}cell_state"]
     outputs = cell.recurrent_weights.codes.shape[1]
     if not outputs:
         raise Untranslatable("a projection to nothing")
-    if has_zero(*h.shape) and not is_known(_batch(op)):
+    if has_zero(*h.shape) and not is_known(batch_of(op)):
         raise Untranslatable("a state without rows")
     states = _rows(g, h, outputs), _rows(g, c, cell.size)
-    steps = 1 if single else op["input"].shape[_time_axis(op)]
-    return Run(cell, x, *states, single, _batch(op), steps, reverse)
+    steps = steps_of(op)
+    return Run(cell, x, *states, is_one(steps), batch_of(op), steps, prefix == "bw_")
 
 
 def _rounding(op: View, g: Graph) -> Rounding | None:
@@ -216,7 +225,13 @@ def _is_single(op: View) -> bool:
     return is_one(steps)
 
 
-def _batch(op: View) -> int:
+def steps_of(op: View) -> int:
+    """The number of steps of a sequence; 1 of a cell without one."""
+    return 1 if op.op is Op.LSTM else op["input"].shape[_time_axis(op)]
+
+
+def batch_of(op: View) -> int:
+    """The number of rows of a step."""
     *_, batch, second, _ = (1, *op["input"].shape)
     is_step = op["input"].rank == 2
     return second if is_step or op.options.time_major else batch
@@ -224,7 +239,7 @@ def _batch(op: View) -> int:
 
 def _is_single_row(op: View) -> bool:
     """Whether the batch is known to be 1."""
-    return is_one(_batch(op))
+    return is_one(batch_of(op))
 
 
 def _time_axis(op: View) -> int:

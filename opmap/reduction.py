@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
-from tflite_ort.opmap.idioms.code_means import pooled_codes, pools_images, rescaled_units
+from tflite_ort.opmap.idioms.code_means import pools_images, rounded_sums
 from tflite_ort.opmap.idioms.code_products import product_of_codes
 from tflite_ort.opmap.idioms.code_sums import (
     Rescaled,
     amplifies,
     exact_mean,
+    exact_sum,
     in_double,
     is_long,
-    mean_upwards,
-    sum_upwards,
-    takes_exact_mean,
+    rounded_mean,
+    rounded_sum,
+    sums_codes,
+    takes_exact_sum,
 )
 from tflite_ort.opmap.idioms.combining import combined_axis
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, distinct_axes, times_named
-from tflite_ort.opmap.idioms.exact_sums import sums_are_whole
 from tflite_ort.opmap.idioms.movement import integers, narrowed, same_order, widened
 from tflite_ort.opmap.idioms.window_reduction import windows_reduced
 from tflite_ort.opmap.onnx_graph import ir
@@ -68,20 +70,18 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
         _integer_mean(op, g)
         return
     _check_real(input, op.output)
-    layout = _layout(op, g)
+    layout = reduced_layout(op, g)
     terms = _known_terms(op)
-    exact = not g.target.paired_codes
-    if exact and terms is not None and takes_exact_mean(g, input, op.output, terms):
-        _in_double(op, g, layout, exact_mean)
-        return
-    planes = layout is Layout.FIRST and _axes(op) == tuple(range(1, input.rank - 1))
-    if planes and pools_images(input, op.output, terms):
+    planes = layout is Layout.FIRST and axes_of(op) == tuple(range(1, input.rank - 1))
+    by_codes = sums_codes(terms, input, op.output) or takes_exact_sum(g, input, op.output, terms)
+    by_codes = by_codes and not g.target.paired_codes
+    if planes and not by_codes and pools_images(input, op.output, terms):
         value = g.read(input, layout=layout)
         pooled = _of_some(op, g, g.op("GlobalAveragePool", value), value)
         if g.transposes_cancel(input):
             pooled = g.op("Transpose", pooled, perm=Layout.FIRST.inverse(4))
             layout = Layout.LAST
-        _write(op, g, pooled, layout, Domain.REAL)
+        write_reduced(op, g, pooled, layout, Domain.REAL)
     else:
         _reduce_reals(op, g, "ReduceMean", layout)
 
@@ -94,23 +94,25 @@ def _reduce_reals(op: OperatorView[ReducerOptions], g: Graph, name: str, layout:
     if g.target.paired_codes:
         _reduce(op, g, name, layout, Domain.REAL)
         return
-    if terms and (amplifies(input, output, 1 if mean else terms) or is_long(input, output, terms)):
-        _in_double(op, g, layout, mean_upwards if mean else sum_upwards)
+    if takes_exact_sum(g, input, output, terms):
+        _in_double(op, g, layout, exact_mean if mean else exact_sum)
         return
-    if not (terms is not None and output.is_quantized and sums_are_whole(input, terms)):
+    if terms and (amplifies(input, output, 1 if mean else terms) or is_long(input, output, terms)):
+        _in_double(op, g, layout, rounded_mean if mean else rounded_sum)
+        return
+    if not sums_codes(terms, input, output):
         _reduce(op, g, name, layout, Domain.REAL)
         return
-    codes = pooled_codes(g, input, output, _axes(op), layout, mean=mean)
-    if codes is None:
-        units = _reduced(op, g, name, g.read_steps(input, layout=layout), layout)
-        codes = rescaled_units(g, units, input, output)
-    _write(op, g, codes, layout, Domain.STORED)
+    divisor = max(terms, 1) if mean else 1
+    summed = partial(_reduced, op, g, "ReduceSum", layout=layout)
+    codes = rounded_sums(g, input, output, terms, divisor, layout, summed)
+    write_reduced(op, g, codes, layout, Domain.STORED)
 
 
 def _of_some(op: OperatorView[Any], g: Graph, mean: ir.Value, value: ir.Value) -> ir.Value:
     """A mean of floats, NaN if `value` turns out to have no elements: ReduceMean gives 0."""
     input, output = op["input"], op.output
-    sizes = [input.shape[axis] for axis in _axes(op)] if op["axes"].is_constant else input.shape
+    sizes = [input.shape[axis] for axis in axes_of(op)] if op["axes"].is_constant else input.shape
     if (is_known(*sizes) and 0 not in sizes) or output.is_quantized:
         return mean
     count = g.cast(g.op("Size", value), ir.DataType.FLOAT)
@@ -122,22 +124,22 @@ def _in_double(
 ) -> None:
     """Sums of codes, exact, which `rescaled` makes codes of the output."""
     input = op["input"]
-    wide = in_double(g, input, layout, [layout.axis(axis, input.rank) for axis in _axes(op)])
+    wide = in_double(g, input, layout, [layout.axis(axis, input.rank) for axis in axes_of(op)])
     total = _reduced(op, g, "ReduceSum", wide, layout)
     codes = rescaled(g, total, input, op.output, _terms_of(op))
-    _write(op, g, codes, layout, Domain.STORED)
+    write_reduced(op, g, codes, layout, Domain.STORED)
 
 
 def _known_terms(op: OperatorView[ReducerOptions]) -> int | None:
     """The number of elements in a sum, unless it depends on data."""
-    if not op["axes"].is_constant or not is_known(*(op["input"].shape[a] for a in _axes(op))):
+    if not op["axes"].is_constant or not is_known(*(op["input"].shape[a] for a in axes_of(op))):
         return None
     return _terms_of(op)
 
 
 def _terms_of(op: OperatorView[ReducerOptions]) -> int:
     """The number of elements in a sum over known axes."""
-    return prod(op["input"].shape[axis] for axis in _axes(op))
+    return prod(op["input"].shape[axis] for axis in axes_of(op))
 
 
 def _integer_mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
@@ -146,7 +148,7 @@ def _integer_mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
     total = _total(op, g, wide, TensorType.INT64, Layout.LAST)
     quotient = g.op("Div", total, _terms(op, g, wide, total))
     narrow = g.cast(quotient, ir.DataType[op.output.type.name])
-    _write(op, g, narrow, Layout.LAST, Domain.REAL)
+    write_reduced(op, g, narrow, Layout.LAST, Domain.REAL)
 
 
 def _terms(
@@ -166,11 +168,11 @@ def sum(op: OperatorView[ReducerOptions], g: Graph) -> None:
     if op["input"].type is TensorType.BOOL:
         _of_truths(op, g, "ReduceMax")
         return
-    layout = _layout(op, g)
+    layout = reduced_layout(op, g)
     if op["input"].type in _INTEGERS:
         value = g.read(op["input"], layout=layout)
         total = _total(op, g, value, op.output.type, layout)
-        _write(op, g, total, layout, Domain.REAL)
+        write_reduced(op, g, total, layout, Domain.REAL)
         return
     _check_real(op["input"], op.output)
     _reduce_reals(op, g, "ReduceSum", layout)
@@ -183,7 +185,7 @@ def _total(
     ReduceSum of their upper and lower 32 bits: ONNX Runtime computes it in double."""
     input = op["input"]
     constant = op["axes"].is_constant
-    known = constant and is_known(*(input.shape[axis] for axis in _axes(op)))
+    known = constant and is_known(*(input.shape[axis] for axis in axes_of(op)))
     if known:
         return _chained(op, g, "Add", value, layout)
     wide, unit = g.cast(value, ir.DataType.INT64), g.ints(2**32)
@@ -217,24 +219,23 @@ def _extremum(op: OperatorView[ReducerOptions], g: Graph, name: str) -> None:
         input.quantization is not None and not input.quantization.equals(output.quantization)
     ):
         raise Untranslatable("input and output differ in scale or zero point")
-    layout = _layout(op, g)
+    layout = reduced_layout(op, g)
     if input.type is not TensorType.INT64:
         _reduce(op, g, name, layout, Domain.STORED)
         return
-    chained = _chained if op["axes"].is_constant or not input.rank else _chained_along
-    largest = chained(op, g, name.removeprefix("Reduce"), g.read(input, layout=layout), layout)
-    _write(op, g, largest, layout, Domain.STORED)
+    largest = _chained(op, g, name.removeprefix("Reduce"), g.read(input, layout=layout), layout)
+    write_reduced(op, g, largest, layout, Domain.STORED)
 
 
 @translator(Op.REDUCE_PROD, versions=(1, 2))
 def reduce_prod(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """ReduceProd of floats; of integers Mul upon Mul; of truths as REDUCE_ALL."""
-    input, layout = op["input"], _layout(op, g)
+    input, layout = op["input"], reduced_layout(op, g)
     if input.type is TensorType.BOOL:
         _of_truths(op, g, "ReduceMin")
         return
     if input.is_quantized or op.output.is_quantized:
-        axes = _axes(op) if _known_terms(op) else None
+        axes = axes_of(op) if _known_terms(op) else None
         codes = g.reshape(product_of_codes(g, input, op.output, axes), op.output.shape)
         g.write(op.output, codes, domain=Domain.FILE)
         return
@@ -246,10 +247,9 @@ def reduce_prod(op: OperatorView[ReducerOptions], g: Graph) -> None:
     wide = g.read(input, layout=layout)
     if input.type is not TensorType.INT64:
         wide = g.cast(wide, ir.DataType.INT32)
-    chained = _chained if op["axes"].is_constant or not input.rank else _chained_along
-    product = chained(op, g, "Mul", wide, layout)
+    product = _chained(op, g, "Mul", wide, layout)
     narrow = g.cast(product, ir.DataType[input.type.name])
-    _write(op, g, narrow, layout, Domain.REAL)
+    write_reduced(op, g, narrow, layout, Domain.REAL)
 
 
 @translator(Op.REDUCE_ANY, versions=(1, 1))
@@ -271,14 +271,14 @@ _TRUTHS_SINCE = 20
 def _of_truths(op: OperatorView[ReducerOptions], g: Graph, name: str) -> None:
     if op["input"].type is not TensorType.BOOL:
         raise Untranslatable(f"{op['input'].type.name} elements")
-    layout = _layout(op, g)
+    layout = reduced_layout(op, g)
     if g.opset >= _TRUTHS_SINCE and is_known(*op["input"].shape):
         _reduce(op, g, name, layout, Domain.REAL)
         return
     # Of no truths ONNX Runtime's ReduceMax fails; of no numbers it is the lowest one.
     numbers = g.cast(g.read(op["input"], layout=layout), ir.DataType.INT32)
     most = _reduced(op, g, name, numbers, layout)
-    _write(op, g, g.op("Greater", most, g.constant(0, np.int32)), layout, Domain.REAL)
+    write_reduced(op, g, g.op("Greater", most, g.constant(0, np.int32)), layout, Domain.REAL)
 
 
 @translator(Op.CUMSUM, versions=(1, 1))
@@ -338,7 +338,8 @@ def _first_index(op: OperatorView[Any], g: Graph, name: str) -> None:
     g.write(op.output, found)
 
 
-def _axes(op: OperatorView[Any]) -> tuple[int, ...]:
+def axes_of(op: OperatorView[Any]) -> tuple[int, ...]:
+    """The axes of a reduction; Untranslatable where they are computed."""
     return normalized_axes(integers(op["axes"]), op["input"].rank)
 
 
@@ -354,11 +355,11 @@ def _check_filled(op: OperatorView[Any]) -> None:
         raise Untranslatable("ONNX Runtime gives the reduction of an empty tensor its shape")
 
 
-def _layout(op: OperatorView[ReducerOptions], g: Graph) -> Layout:
+def reduced_layout(op: OperatorView[ReducerOptions], g: Graph) -> Layout:
     """The layout of the input, unless the axes that are left would be out of order in it."""
     if not op["axes"].is_constant:
         return Layout.LAST
-    input, axes = op["input"], _axes(op)
+    input, axes = op["input"], axes_of(op)
     kept = [1 if axis in axes else size for axis, size in enumerate(input.shape)]
     return g.layout(input) if op.options.keep_dims or same_order(kept) else Layout.LAST
 
@@ -370,9 +371,9 @@ def _reduce(
     value = g.read(input, layout=layout, domain=domain)
     if domain is Domain.STORED:
         reduced = _reduced(op, g, name, widened(g, value, input.type), layout)
-        _write(op, g, narrowed(g, reduced, input.type), layout, domain)
+        write_reduced(op, g, narrowed(g, reduced, input.type), layout, domain)
     else:
-        _write(op, g, _reduced(op, g, name, value, layout), layout, domain)
+        write_reduced(op, g, _reduced(op, g, name, value, layout), layout, domain)
 
 
 def _reduced(
@@ -393,7 +394,7 @@ def _reduced_axes(op: OperatorView[ReducerOptions], g: Graph, layout: Layout) ->
     """
     axes, rank = op["axes"], op["input"].rank
     if axes.is_constant or not rank:
-        known = _axes(op) if rank else ()
+        known = axes_of(op) if rank else ()
         return g.ints([layout.axis(axis, rank) for axis in known])
     return distinct_axes(g, axes, rank)
 
@@ -405,9 +406,11 @@ def _chained(
     double: large ones lose their last bits, and what overflows is held, not wrapped."""
     _check_filled(op)
     shape, rank = op["input"].shape, op["input"].rank
+    if not op["axes"].is_constant and rank:
+        return _chained_along(op, g, name, value, layout)
     if g.target.fallback and known_product(shape) > _MOST_CHAINED:
         raise Untranslatable("numpy needs less memory for large integer arrays")
-    for axis in _axes(op) if rank else ():
+    for axis in axes_of(op) if rank else ():
         place = layout.axis(axis, rank)
         value = combined_axis(g, name, op["input"].type, value, place, shape[axis])
     return value
@@ -418,7 +421,6 @@ def _chained_along(
 ) -> ir.Value:
     """`name` upon `name` over computed axes: along every axis, for those chosen in place of the
     elements; of these the first is taken in the end."""
-    _check_filled(op)
     shape, zero, one = op["input"].shape, g.ints(0), g.ints(1)
     axes = _reduced_axes(op, g, layout)
     chosen = g.op("Greater", times_named(g, axes, len(shape)), zero)
@@ -431,7 +433,7 @@ def _chained_along(
     return first if op.options.keep_dims else g.op("Squeeze", first, axes)
 
 
-def _write(
+def write_reduced(
     op: OperatorView[ReducerOptions], g: Graph, value: ir.Value, layout: Layout, domain: Domain
 ) -> None:
     """Write a result whose reduced axes are kept; drop them if the operator does."""

@@ -22,7 +22,6 @@ from tflite_ort.opmap.idioms.movement import (
     widened,
 )
 from tflite_ort.opmap.idioms.padding import (
-    edges_of_zeros,
     mirrorable,
     pad_layout,
     pad_value,
@@ -413,9 +412,6 @@ def pad(op: OperatorView[Any], g: Graph) -> None:
     x = widened(g, g.read(input, layout=layout, domain=domain), input.type)
     padded = g.op("Pad", x, pads(op, g, layout), widened(g, value, input.type))
     g.write(output, narrowed(g, padded, input.type), layout=layout, domain=domain)
-    edges = edges_of_zeros(op)
-    if edges is not None:
-        g.note_padded(output, input, edges)
 
 
 @translator(Op.PADV2, versions=(1, 6))

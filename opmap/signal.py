@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.fourier import BY_PRODUCT, transformed
+from tflite_ort.opmap.idioms.fourier import transformed
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.movement import integers
 from tflite_ort.opmap.onnx_graph import ir
@@ -16,11 +17,12 @@ from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, Untranslatable
 from tflite_ort.schema.shapes.registry import LONGEST_SIDE
 from tflite_ort.schema.values.complex_pairs import part_dtype
-from tflite_ort.schema.values.sizes import has_zero, is_known, is_one, may_differ
+from tflite_ort.schema.values.sizes import has_zero, is_known, is_one
 
 View = OperatorView[Any]
+Rows = Callable[[Graph, ir.Value, tuple[int, ...], int], ir.Value]
 
-# On other devices numpy transforms what is longer than this.
+# Numpy transforms what is longer than this.
 _LONG = 1 << 16
 # Of another length than a power of two so many numbers are multiplied with the waves.
 _MOST_MULTIPLIED = 2048
@@ -30,9 +32,13 @@ _MOST_MULTIPLIED = 2048
 def rfft2d(op: View, g: Graph) -> None:
     """DFT of the rows, of which the first half is kept, then DFT of the columns.
 
-    Both crop an input that is too long, and extend one that is too short with zeros. On the CPU
-    short rows take a MatMul.
+    Both crop an input that is too long, and extend one that is too short with zeros.
     """
+    transform(op, g, _of_rows)
+
+
+def transform(op: View, g: Graph, of_rows: Rows) -> None:
+    """As `rfft2d`, by a way to transform the rows."""
     input, rank = op["input"], op["input"].rank
     if has_zero(*input.shape):
         raise Untranslatable("no element")
@@ -40,15 +46,14 @@ def rfft2d(op: View, g: Graph) -> None:
         _of_computed_lengths(op, g)
         return
     height, width = integers(op["fft_length"])
-    longest = BY_PRODUCT if g.target.cpu_kernels else _LONG
-    if g.target.fallback and (max(height, width) > longest or not _is_power(height)):
+    if g.target.fallback and (max(height, width) > _LONG or not _is_power(height)):
         raise Untranslatable("numpy transforms long rows faster, in float64")
     rows = input.shape[-2]
     source, shape = g.read(input), input.shape
     if is_known(rows) and height < rows:  # the others are not read
         bounds = (g.ints([bound]) for bound in (0, height, rank - 2))
         source, shape = g.op("Slice", source, *bounds), (*shape[:-2], height, shape[-1])
-    value = _of_rows(g, source, shape, width)
+    value = of_rows(g, source, shape, width)
     if height == 1 and is_one(shape[-2]):  # the transform of one row is that row
         g.write(op.output, value)
     elif _is_power(height):
@@ -85,13 +90,17 @@ def _is_power(length: int) -> bool:
 
 def _of_rows(g: Graph, source: ir.Value, shape: tuple[int, ...], width: int) -> ir.Value:
     """The first half of the frequencies of each row of `source`, which has this shape."""
-    whole = g.target.cpu_kernels and not may_differ(shape[-1:], (width,))
-    if (whole and width <= BY_PRODUCT) or not _is_power(width):
-        waves = _waves(_multiplied(shape[-1], width), width)[:, : width // 2 + 1]
-        constant = g.constants.add(waves.reshape(len(waves), -1).astype(np.float32), "waves")
-        return g.reshape(g.op("MatMul", source, constant), (*shape[:-1], width // 2 + 1, 2))
+    if not _is_power(width):
+        return rows_by_product(g, source, shape, width)
     value = g.op("Unsqueeze", source, g.ints([len(shape)]))
     return transformed(g, value, width, len(shape) - 1, onesided=1)
+
+
+def rows_by_product(g: Graph, source: ir.Value, shape: tuple[int, ...], width: int) -> ir.Value:
+    """As `_of_rows`, by a product with the waves."""
+    waves = _waves(_multiplied(shape[-1], width), width)[:, : width // 2 + 1]
+    constant = g.constants.add(waves.reshape(len(waves), -1).astype(np.float32), "waves")
+    return g.reshape(g.op("MatMul", source, constant), (*shape[:-1], width // 2 + 1, 2))
 
 
 def _of_columns(

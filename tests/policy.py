@@ -128,6 +128,11 @@ NAMES_PROVIDERS = (
 # Where the methods of a graph for single nodes are.
 SPELLS_NODES = {"opmap/graph/nodes.py"}
 
+# What chooses the faster one of two graphs, and where that is: a translator says what an operator
+# means. What it has to know of the CPU's kernels is a property of the target.
+FASTER_FORMS = {"cpu_kernels", "build_chosen", "Lowering"}
+CHOOSES_FORMS = ("opmap/rules/", "opmap/graph/forms.py", "opmap/graph/choices.py")
+
 VAGUE_WORDS = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
 
 Finding = tuple[int, str]
@@ -301,6 +306,15 @@ def one_way(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
                 yield node.lineno, "int64 constant spelt out: g.ints"
 
 
+def faster_form(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    """Of two graphs that say the same, rules choose the faster one."""
+    if path.parts[0] != "opmap" or str(path).startswith(CHOOSES_FORMS):
+        return
+    for node in ast.walk(tree):
+        for name in FASTER_FORMS.intersection(texts(node)):
+            yield getattr(node, "lineno", 1), f"{name} is only for rules"
+
+
 # For tests, benchmarks and examples.
 RULES_EVERYWHERE: tuple[Rule, ...] = (
     file_length,
@@ -321,6 +335,7 @@ RULES: tuple[Rule, ...] = (
     executed_data,
     provider_name,
     one_way,
+    faster_form,
     kept_array,
 )
 

@@ -161,18 +161,23 @@ def test_a_refused_operator_leaves_nothing_behind(g: Graph) -> None:
         g.read(op.output)
 
 
-def test_more_channels_that_a_refused_operator_asked_for_are_only_offered(g: Graph) -> None:
+def test_what_a_refused_operator_noted_is_forgotten(g: Graph) -> None:
     t = tensor(0)
     g.add_input(t, "x", t.shape)
-    g.offer_wide(t, 16, lambda wide: g.write(wide, g.op("Neg", g.read(t))))
+    g.note("offered", t, "channels")
     op = OperatorView(Op.NEG, 1, 0, (t,), (tensor(1),), None)
     with pytest.raises(Untranslatable), g.at(op):
-        assert g.wide(t) is not None
+        g.note("offered", t, None)
+        g.note("wide", t, "made")
         raise Untranslatable("for a reason")
-    assert op_types(g) == [] and g.made_wide(t) is None
-    wide = g.wide(t)
-    assert wide is not None and wide.shape == (*IMAGE[:3], 16)
-    assert op_types(g) == ["Neg"] and g.read(wide) is g.nodes[0].outputs[0]
+    assert (g.noted("offered", t), g.noted("wide", t)) == ("channels", None)
+    assert g.made_by(op.output) is op and g.made_by(t) is None
+    with g.at(op):
+        make = g.later(lambda: g.write(op.output, g.op("Neg", g.read(t))))
+    make()
+    assert g.nodes[0].name == f"{op.label}/Neg"
+    g.forget_notes()
+    assert g.noted("offered", t) is None
 
 
 def test_a_body_captures_forms_and_records_none(g: Graph) -> None:

@@ -242,6 +242,8 @@ VIOLATIONS = [
     ("bridge/x.py", "slow = provider.name != CPU", "compares with a provider"),
     ("opmap/x.py", "g.op('Cast', x, to=t)", "Cast spelt out: g.cast"),
     ("opmap/cells/x.py", "g.constant([0], np.int64)", "int64 constant spelt out: g.ints"),
+    ("opmap/x.py", "if g.target.cpu_kernels:\n    pass", "cpu_kernels is only for rules"),
+    ("opmap/cells/x.py", "build_chosen(op, lowerings)", "build_chosen is only for rules"),
     ("opmap/x.py", "@cache\ndef f() -> Array: ...", "f keeps an array: kept_table"),
     ("opmap/shape_utils.py", "", "'utils' in a file name says nothing"),
     ("opmap/x.py", "x = 1", "module without a docstring"),
@@ -259,6 +261,7 @@ CLEAN = [
     ("bridge/x.py", "try:\n    pass\nexcept (KeyError, ValueError) as error:\n    raise"),
     ("versioning/registration.py", "try:\n    pass\nexcept Exception:\n    raise"),
     ("bridge/x.py", "import re\nre.compile('x')"),
+    ("opmap/rules/lowerings/x.py", "build_chosen(op, lowerings, cpu_kernels)"),
     ("bridge/x.py", 'def f(provider=CPU):\n    """As TensorRT wants it."""'),
 ]
 

@@ -1,8 +1,8 @@
 """What a loop over samples keeps of the results of its operators.
 
-Where all samples have results of one shape, the loop keeps a stack of them. Where the size depends
-on data it keeps a stack that grows to the largest result so far, zeros behind what is smaller, and
-beside it the sizes of each.
+Where all samples have results of one shape, the loop keeps a stack of them. Where the size is not
+known it keeps a stack that grows to the largest result so far, zeros behind what is smaller, and
+beside it the sizes of each, if they depend on data.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from tflite_ort.schema import (
     PackOptions,
     ReshapeOptions,
     ShapeOptions,
+    SqueezeOptions,
     SubOptions,
     Tensor,
     TensorType,
     TensorView,
     Unbatchable,
 )
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import has_roots, is_known
 
 _INT32 = TensorType.INT32
 
@@ -59,26 +60,27 @@ class Stack:
 @dataclass(frozen=True, slots=True)
 class PaddedStack:
     """The results of several shapes, padded to the largest size of each axis, and their sizes along
-    the axes in which they differ, int32 ``[N, axes]``."""
+    the axes in which they differ, int32 ``[N, axes]``.
+
+    Args:
+        axes: those in which they differ; open sizes of inputs are those of all samples.
+    """
 
     tensor: TensorView
-
-    @property
-    def axes(self) -> list[int]:
-        """Those whose sizes depend on data."""
-        return [axis for axis, size in enumerate(self.tensor.shape) if not is_known(size)]
+    axes: Sequence[int]
 
     def first(self, g: BatchedGraph) -> list[int]:
         """The state before the first sample: nothing."""
         least = [size if is_known(size) else 0 for size in self.tensor.shape]
+        if not self.axes:
+            return [zeros(self.tensor, least, g)]
         counts = g.new(_INT32, g.stacked_shape([len(self.axes)]), "counts")
         g.emit(Op.FILL, [g.dims([len(self.axes)]), g.constant(0)], [counts])
         return [zeros(self.tensor, least, g), counts]
 
     def updated(self, body: PlainGraph, state: Sequence[int], made: int, number: int) -> list[int]:
         """The state with `made`, the result of sample `number`, along whose axes it grows."""
-        whole, counts = state
-        rank, axes = self.tensor.rank, self.axes
+        whole, rank, axes = state[0], self.tensor.rank, self.axes
         sizes = _shape_of(body, made, rank)
         before = _slice(body, _shape_of(body, whole, rank + 1), 1, rank)
         most = body.new(_INT32, (rank,), "most")
@@ -88,19 +90,23 @@ class PaddedStack:
         body.emit(Op.RESHAPE, [made, one], [row], ReshapeOptions())
         grown = _padded(body, whole, most, before)
         row = _padded(body, row, most, sizes)
+        if not axes:
+            return [_with_row(body, grown, row, number)]
         along = body.new(_INT32, (len(axes),), "sizes")
         body.emit(Op.GATHER, [sizes, body.constant(axes)], [along], GatherOptions())
         count = reshaped(body, along, (1, len(axes)))
-        return [_with_row(body, grown, row, number), _with_row(body, counts, count, number)]
+        return [_with_row(body, grown, row, number), _with_row(body, state[1], count, number)]
 
     def finals(self, g: BatchedGraph) -> list[int]:
         """The places of the state after the last sample."""
         whole = g.temporary(self.tensor, [-1] * (self.tensor.rank + 1), "padded")
+        if not self.axes:
+            return [whole]
         return [whole, g.new(_INT32, g.stacked_shape([len(self.axes)]), "counts")]
 
     def finish(self, g: BatchedGraph, finals: Sequence[int]) -> None:
         """Declare the result, as large as the batch, and its counts."""
-        whole, counts = finals
+        whole, *counts = finals
         rank = self.tensor.rank
         sizes = _slice(g, _shape_of(g, whole, rank + 1), 1, rank)
         wanted = g.concatenated([g.count(), sizes])
@@ -108,16 +114,20 @@ class PaddedStack:
         g.emit(Op.RESHAPE, [whole, wanted], [out], ReshapeOptions())
         if len(self.axes) == 1:
             flat = g.new(_INT32, g.stacked_shape([]), "count")
-            g.emit(Op.RESHAPE, [counts, g.count()], [flat], ReshapeOptions())
-            counts = flat
-        g.counts[self.tensor.index] = counts
+            g.emit(Op.RESHAPE, [*counts, g.count()], [flat], ReshapeOptions())
+            counts = [flat]
+        if counts:
+            g.counts[self.tensor.index] = counts[0]
 
 
 Kept = Stack | PaddedStack
 
 
-def kept(tensor: TensorView) -> Kept:
+def kept(tensor: TensorView, open_sizes: Sequence[int]) -> Kept:
     """What a loop keeps of a result.
+
+    Args:
+        open_sizes: those that all samples have.
 
     Raises:
         Unbatchable: no batch has a place for it.
@@ -126,7 +136,10 @@ def kept(tensor: TensorView) -> Kept:
         raise Unbatchable("it knows one sample only, and gives strings")
     if not tensor.ranked:
         raise Unbatchable(f"the number of dimensions of {tensor.name!r} depends on data")
-    return PaddedStack(tensor) if tensor.dynamic else Stack(tensor)
+    if not tensor.dynamic:
+        return Stack(tensor)
+    sizes = enumerate(tensor.shape)
+    return PaddedStack(tensor, [axis for axis, size in sizes if not has_roots([size], open_sizes)])
 
 
 def zeros(tensor: TensorView, shape: Sequence[int], g: BatchedGraph) -> int:
@@ -148,6 +161,14 @@ def reshaped(body: PlainGraph, place: int, shape: Sequence[int]) -> int:
     out = body.like(body.tensors[place], shape, "sample")
     sizes = body.constant(list(shape))
     body.emit(Op.RESHAPE, [place, sizes], [out], ReshapeOptions(new_shape=tuple(shape)))
+    return out
+
+
+def without_first(body: PlainGraph, place: int) -> int:
+    """Tensor `place`, whose first size is 1, without it."""
+    table = body.tensors[place]
+    out = body.like(table, sizes_of(table)[1:], "sample")
+    body.emit(Op.SQUEEZE, [place], [out], SqueezeOptions(squeeze_dims=(0,)))
     return out
 
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from tflite_ort.batching.graph import BatchedGraph
-from tflite_ort.batching.loop_results import Kept, kept, reshaped, sizes_of, start
+from tflite_ort.batching.loop_results import Kept, kept, sizes_of, start, without_first
 from tflite_ort.batching.plain import PlainGraph
 from tflite_ort.schema import (
     AddOptions,
@@ -30,6 +30,7 @@ from tflite_ort.schema import (
     Unbatchable,
     WhileOptions,
 )
+from tflite_ort.schema.values.sizes import has_roots
 
 View = OperatorView[Any]
 _INT32 = TensorType.INT32
@@ -50,7 +51,8 @@ def sample_by_sample(op: View, g: BatchedGraph) -> None:
     Raises:
         Unbatchable: it keeps a state, or the size of a tensor depends on data.
     """
-    if any(tensor.dynamic for tensor in (*op.present_inputs(), *op.outputs)):
+    tensors = (*op.present_inputs(), *op.outputs)
+    if not all(tensor.ranked and has_roots(tensor.shape, g.open_sizes) for tensor in tensors):
         raise Unbatchable("it knows one sample only, and the size of a tensor depends on data")
     samples_one_by_one([op], [out.index for out in op.outputs], g)
 
@@ -69,7 +71,7 @@ def samples_one_by_one(ops: Sequence[View], wanted: Collection[int], g: BatchedG
     for op in ops:
         try:
             _check(op, g)
-            results += [kept(out) for out in op.outputs if out.index in wanted]
+            results += [kept(out, g.open_sizes) for out in op.outputs if out.index in wanted]
         except Unbatchable as error:
             raise Unbatchable(error.reason, op.name, op.index, op.subgraph) from None
     _Loop(ops, results, g).emit()
@@ -153,14 +155,10 @@ def _as_in(table: Tensor, body: PlainGraph) -> int:
 def _row(body: PlainGraph, whole: int, number: int) -> int:
     """Row `number` of a stack: a sample."""
     table = body.tensors[whole]
-    shape = table.shape[1:]
-    row = body.like(table, (1, *shape), "row")
-    body.emit(
-        Op.SLICE,
-        [whole, start(body, number, len(table.shape)), body.constant([1, *shape])],
-        [row],
-    )
-    return reshaped(body, row, shape)
+    sizes = [1, *sizes_of(table)[1:]]
+    row = body.like(table, sizes, "row")
+    body.emit(Op.SLICE, [whole, start(body, number, len(sizes)), body.constant(sizes)], [row])
+    return without_first(body, row)
 
 
 def _run(op: View, place: dict[int, int], body: PlainGraph, g: BatchedGraph) -> None:

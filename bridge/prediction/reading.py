@@ -26,6 +26,9 @@ Table = Mapping[str, Any]
 # By input, the columns of a table that it reads.
 Columns = Mapping[str, Sequence[str]]
 
+# Of the rows that are in memory at a time: an arrow array holds no more texts.
+_MOST_BYTES = (1 << 31) - 1
+
 
 class Tables:
     """The tables that one thread reads from, one at a time, from their beginning to their end."""
@@ -72,7 +75,7 @@ class Tables:
         arrow: Any = optional_module("pyarrow")
         try:
             with readable(unit.path, "cannot be read"):
-                batches = list(self._batches_of(unit))
+                batches = list(_bounded(self._batches_of(unit), unit))
                 table = arrow.Table.from_batches(batches).combine_chunks()
                 names = table.column_names
         except (InputError, OSError):
@@ -100,6 +103,21 @@ class Tables:
                     rest = batch.slice(batch.num_rows - (self._after - last))
                     self._batches, self._after = _before(rest, self._batches), last
                 yield taken
+
+
+def _bounded(batches: Iterator[Any], unit: Unit) -> Iterator[Any]:
+    """The record batches of a unit.
+
+    Raises:
+        InputError: together they are too large.
+    """
+    size = 0
+    for batch in batches:
+        size += batch.nbytes
+        if size > _MOST_BYTES:
+            rows = f"rows {unit.first} to {unit.first + unit.count - 1}"
+            raise InputError(f"{unit.path}: {rows} have more than {_MOST_BYTES} bytes")
+        yield batch
 
 
 def _before(first: Any, others: Iterator[Any]) -> Iterator[Any]:

@@ -13,6 +13,10 @@ from tflite_ort.base.optional import optional_module
 from tflite_ort.prediction.array_files import InputError, check_plain
 
 _BATCH_ROWS = 256
+# Of a batch, where every row may hold the longest text of a dictionary.
+_BATCH_BYTES = 1 << 28
+# Values of a group of rows, more of which are not read where this many are in a byte of the file.
+_MANY_VALUES, _VALUES_A_BYTE = 1 << 27, 1 << 10
 # Of a CSV file, what is parsed at a time: a line is shorter.
 _BLOCK_BYTES = 16 << 20
 _MOST_COLUMNS = 1 << 16
@@ -47,13 +51,26 @@ class Parquet:
 
     def batches(self, place: int) -> tuple[int, int, Iterator[Any]]:
         start = 0
-        for group in range(self._file.metadata.num_row_groups):
-            end = start + self._file.metadata.row_group(group).num_rows
+        for number in range(self._file.metadata.num_row_groups):
+            group = self._file.metadata.row_group(number)
+            end = start + group.num_rows
             if place < end:
-                found = self._file.iter_batches(batch_size=_BATCH_ROWS, row_groups=[group])
-                return start, end, found
+                rows = self._rows_at_a_time(group)
+                return start, end, self._file.iter_batches(batch_size=rows, row_groups=[number])
             start = end
         raise InputError(f"{self._path} has no row {place}")
+
+    def _rows_at_a_time(self, group: Any) -> int:
+        """How many rows a batch has, so that few bytes of the file do not fill the memory."""
+        most = 1
+        for chunk in map(group.column, range(group.num_columns)):
+            held, stored = chunk.num_values, max(chunk.total_compressed_size, 1)
+            if held > max(_MANY_VALUES, _VALUES_A_BYTE * stored):
+                name = chunk.path_in_schema
+                raise InputError(f"{self._path} has {held} values of {name!r} in {stored} bytes")
+            if chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page:
+                most = max(most, chunk.total_uncompressed_size)
+        return min(_BATCH_ROWS, max(_BATCH_BYTES // most, 1))
 
 
 class Csv:

@@ -5,7 +5,7 @@ D directions, B batch, T time, I input, C cells, O outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -25,12 +25,11 @@ from tflite_ort.opmap.cells.lstm_float_run import Result, Run
 from tflite_ort.opmap.cells.lstm_float_step import FloatStep
 from tflite_ort.opmap.cells.lstm_float_weights import FloatWeights
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.idioms.hybrid_products import joined_reals, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import ActivationFunctionType
-from tflite_ort.schema.values.sizes import has_zero, is_known
+from tflite_ort.schema.values.sizes import has_zero
 
 Array = npt.NDArray[Any]
 # TFLite's gates and peepholes in the order of ONNX's.
@@ -40,37 +39,13 @@ _ONNX_PEEPHOLES = [0, 2, 1]
 _NARROWEST_CLIP = 1
 
 
-def cell_lowerings(
-    g: Graph, runs: Sequence[Run], write: Callable[[Sequence[Result]], None]
-) -> list[Lowering]:
-    """The cells as LSTM of ONNX, and as Scan of the step, where both compute the same.
+def run_cells(g: Graph, runs: Sequence[Run], *, in_steps: bool) -> list[Result]:
+    """Run the cells; one node runs two directions over the same input where that is possible.
 
     Args:
-        write: takes the results of all runs.
+        in_steps: all by a Scan of the step.
     """
-
-    def build(*, in_steps: bool) -> None:
-        write(_run_cells(g, runs, in_steps=in_steps))
-
-    first = runs[0]
-    in_steps = any(_is_in_steps(g, run) for run in runs)
-    if in_steps or not (g.target.cpu_kernels and is_known(first.steps, first.batch)):
-        return [Lowering("steps" if in_steps else "lstm", {}, partial(build, in_steps=in_steps))]
-    steps = float(first.steps * len(runs))
-    weights = 4 * first.cell.size * sum(matrix.codes.shape[1] for matrix in first.cell.matrices)
-    scan = {"Scan": 1.0, "Scan steps": steps, "Scan products": steps * weights}
-    scan["Scan cells"] = steps * first.cell.size
-    lstm = {what.replace("Scan", "LSTM"): amount for what, amount in scan.items()}
-    if any(run.cell.cell_clip for run in runs):
-        lstm = {what.replace("LSTM", "Clipped LSTM"): amount for what, amount in lstm.items()}
-    return [
-        Lowering("lstm", lstm, partial(build, in_steps=False)),
-        Lowering("steps", scan, partial(build, in_steps=True)),
-    ]
-
-
-def _run_cells(g: Graph, runs: Sequence[Run], *, in_steps: bool) -> list[Result]:
-    """Run the cells; one node runs two directions over the same input where that is possible."""
+    in_steps = in_steps or any(_is_in_steps(g, run) for run in runs)
     kinds = {
         (tuple(x.name for x in run.x), cell.size, cell.activation, cell.peephole is None)
         for run, cell in ((run, run.cell) for run in runs)
@@ -84,7 +59,7 @@ def _run(g: Graph, run: Run, *, in_steps: bool) -> Result:
     cell = run.cell
     if run.single:
         return _stepped(g, run)
-    if in_steps or _is_in_steps(g, run):
+    if in_steps:
         return _scanned(g, run)
     if not cell.cell_clip or has_zero(run.batch):
         return _lstm(g, [run])[0]
@@ -95,14 +70,17 @@ def _run(g: Graph, run: Run, *, in_steps: bool) -> Result:
 
 
 def _is_in_steps(g: Graph, run: Run) -> bool:
+    return run.single or is_in_steps(g, run.cell, single_row=run.single_row)
+
+
+def is_in_steps(g: Graph, cell: FloatWeights, *, single_row: bool) -> bool:
     """Whether the ONNX LSTM computes something else, or takes longer for all shapes.
 
-    One step is less work without it. And it reads weights as floats, which are faster in 8 bits.
+    It reads weights as floats, which are faster in 8 bits. And one step is less work without it.
     """
-    cell = run.cell
-    if run.single or not cell.is_plain:
+    if not cell.is_plain:
         return True
-    return keeps_codes(g, cell.recurrent_weights, None, single_row=run.single_row, repeated=True)
+    return keeps_codes(g, cell.recurrent_weights, None, single_row=single_row, repeated=True)
 
 
 def _lstm(g: Graph, runs: Sequence[Run]) -> list[Result]:

@@ -46,7 +46,8 @@ def run_integer_cell(
     c: ir.Value,
     *,
     single: bool,
-    doubles: bool,
+    doubles: bool = False,
+    wide: bool = False,
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
     """Outputs [T, B, O] and last output, codes less their zero points in float32, and cell state.
 
@@ -57,9 +58,11 @@ def run_integer_cell(
         c: cell state [B, C], as int16.
         single: T is 1.
         doubles: the output meets its weights in float64, which has to be exact.
+        wide: tables are in float64, and have in them what their elements are multiplied by. They
+            are larger, and a step has fewer nodes.
     """
     sums = clip(g, cell.input.of(g, x), SHORT)
-    step = IntegerStep(g, cell, doubles=doubles)
+    step = IntegerStep(g, cell, doubles=doubles, wide=wide)
     if step.places is not None:
         first = step.places.first[step.table_of]
         sums = g.op("Add", sums, g.constants.add(first + 0.5, "places"))
@@ -101,13 +104,14 @@ class IntegerStep:
 
     Attributes:
         doubles: h is in float64, not float32.
+        wide: as for `run_integer_cell`.
         places: where the gates of the sums are, if these come from one Gemm.
         scaled: the output gate is multiplied by what the rounding of the output takes.
         ties: the output may be a half.
     """
 
-    def __init__(self, g: Graph, cell: IntegerWeights, *, doubles: bool) -> None:
-        self.g, self.cell, self.doubles = g, cell, doubles
+    def __init__(self, g: Graph, cell: IntegerWeights, *, doubles: bool, wide: bool) -> None:
+        self.g, self.cell, self.doubles, self.wide = g, cell, doubles, wide
         multipliers = np.array(sorted(set(np.ravel(cell.hidden[0]).tolist())))
         kinds = np.searchsorted(multipliers, np.ravel(cell.hidden[0]))
         # An output gate has a table for each multiplier.
@@ -118,7 +122,7 @@ class IntegerStep:
             [2.0 ** (cell.cell_bits - 30) * TIE_BREAK, 2.0**-15 * TIE_BREAK, 1, *ones]
         )
         self.places = _Places.of(cell) if self.doubles else None
-        self.scaled = g.target.cpu_kernels and multiplies_in_double(multipliers, PRODUCT, bits=9)
+        self.scaled = wide and multiplies_in_double(multipliers, PRODUCT, bits=9)
         factor, self.right = first_factor(multipliers)
         self.ties = may_tie(*quantize_multiplier(multipliers), PRODUCT, bits=9)
         if self.scaled:
@@ -127,16 +131,16 @@ class IntegerStep:
         self.gates = g.constants.once(gate_tables(), "lstm_gates")
         bits = 15 - cell.cell_bits
         tanh_table = tanh(_every_code(), bits)
-        if g.target.cpu_kernels:  # larger tables save nodes in each step
+        if wide:
             tanh_table = tanh_table.astype(np.float64)
         self.tanh = g.constants.once(tanh_table, f"tanh_of_{bits}_bits")
-        if g.target.cpu_kernels:
+        if wide:
             beyond = 0 if self.places is None else self.places.beyond
-            wide = _widened(gate_tables().reshape(3, _CODES)[self.tables], self.units, beyond)
+            widened = _widened(gate_tables().reshape(3, _CODES)[self.tables], self.units, beyond)
             shown = "_".join(f"{unit:.17g}" for unit in self.units[_OUTPUT:])
-            self.tables = np.arange(len(wide))
+            self.tables = np.arange(len(widened))
             name = f"lstm_gates_{bits}_{cell.coupled}_{shown}_{beyond}"
-            self.gates = g.constants.once(wide.reshape(-1), name)
+            self.gates = g.constants.once(widened.reshape(-1), name)
 
     @property
     def is_simple(self) -> bool:
@@ -164,7 +168,7 @@ class IntegerStep:
         if cell.peephole is not None:
             shown = self._gate(_OUTPUT, shown, c)
         squashed = g.op("Gather", self.tanh, g.cast(c, ir.DataType.INT32))
-        if not g.target.cpu_kernels:
+        if not self.wide:
             squashed = g.cast(squashed, _DOUBLE)
         whole = self._output(g.op("Mul", shown, squashed))
         output = _within(g, whole, cell.output_range)
@@ -177,7 +181,7 @@ class IntegerStep:
         first = np.repeat(self.tables[gates] * _CODES - SHORT[0], size).astype(np.float64)
         places = g.cast(g.op("Add", sums, g.constant(first)), ir.DataType.INT32)
         found = g.op("Gather", self.gates, places)
-        if g.target.cpu_kernels:
+        if self.wide:
             return found
         found = g.cast(found, ir.DataType.DOUBLE)
         return g.op("Mul", found, g.constant(np.repeat(self.units[gates], size)))

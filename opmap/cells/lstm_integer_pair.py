@@ -41,7 +41,7 @@ def run_pair(g: Graph, ops: Sequence[View]) -> None:
     """
     cell = _side_by_side(*(read_integer_weights(op) for op in ops))
     fits = cell.recurrent.fits_doubles and cell.recurrent.is_small
-    if not (fits and IntegerStep(g, cell, doubles=True).is_simple):
+    if not (fits and IntegerStep(g, cell, doubles=True, wide=True).is_simple):
         raise Untranslatable("cells whose steps have more nodes together")
     states = [[op[name] for op in ops] for name in ("output_state", "cell_state")]
     if any(state.rank != 2 or 2 * state.shape[1] != cell.size for row in states for state in row):
@@ -50,7 +50,7 @@ def run_pair(g: Graph, ops: Sequence[View]) -> None:
     h = [g.read_steps(state) for state in states[0]]
     c = [g.read(state, domain=Domain.STORED) for state in states[1]]
     joined = (g.op("Concat", *parts, axis=-1) for parts in (x, h, c))
-    y, last, cells = run_integer_cell(g, cell, *joined, single=False, doubles=True)
+    y, last, cells = run_integer_cell(g, cell, *joined, single=False, doubles=True, wide=True)
     for state, value in zip(states[0], _codes(g, last, states[0]), strict=True):
         g.write(state, value, domain=Domain.STORED)
     for state, value in zip(states[1], _halves(g, cells), strict=True):

@@ -105,8 +105,8 @@ class Target:
         weights: the type that carries 8-bit weights, ``"uint8"`` or ``"int8"``. Unsigned ones are
             exact on every CPU; signed ones are faster where the CPU multiplies uint8 by int8
             without saturating (VNNI, Arm), and some accelerators take no others.
-        cpu_kernels: ONNX Runtime's own kernels for the CPU run it. Of two graphs that say the same,
-            the one that they run faster is chosen, not the plainer one.
+        cpu_kernels: ONNX Runtime's own kernels for the CPU run it. Rules ask it; translators ask
+            the properties below, which say what they need.
         real_transposes: a quantised tensor is dequantised before a Transpose, not after it: the
             layout of a convolution is changed only where a Transpose of real numbers stands.
         paired_codes: a tensor of codes has one scale for all nodes, and every node of codes stands
@@ -149,6 +149,51 @@ class Target:
     result_bytes: int | None = None
     opset: int = OPSET
     channels_first: frozenset[str] = frozenset()
+
+    # What ONNX Runtime's own kernels for the CPU do, and others may not:
+
+    @property
+    def exact_int8_products(self) -> bool:
+        """Whether products of 8-bit codes are exact, also those of ONNX Runtime's own operators."""
+        return self.cpu_kernels
+
+    @property
+    def exact_int64(self) -> bool:
+        """Whether 64-bit integers are computed in 64 bits."""
+        return self.cpu_kernels
+
+    @property
+    def casts_wrap(self) -> bool:
+        """Whether a Cast of an integer to a type that does not hold it keeps its lowest bits, which
+        ONNX leaves open."""
+        return self.cpu_kernels
+
+    @property
+    def counts_from_end(self) -> bool:
+        """Whether Gather counts indices below 0 from the end."""
+        return self.cpu_kernels
+
+    @property
+    def codes_last(self) -> bool:
+        """Whether layers of codes have their channels last, with a Transpose before and after each:
+        two of them cancel, a Transpose and a Reshape do not."""
+        return self.cpu_kernels
+
+    @property
+    def tables_of_codes(self) -> bool:
+        """Whether a LeakyRelu between codes is one lookup in a table of all codes."""
+        return self.cpu_kernels
+
+    @property
+    def repeats_constants(self) -> bool:
+        """Whether constants that broadcast may be held repeated. A file holds them once, and ONNX
+        Runtime folds the node that repeats them."""
+        return self.cpu_kernels
+
+    @property
+    def shapes_of_images(self) -> bool:
+        """Whether rules on nodes ask for the shapes of channels-first values."""
+        return self.cpu_kernels
 
     @property
     def rounds(self) -> bool:

@@ -239,6 +239,7 @@ class Graph(NotedNodes):
         self._label = self._within + op.label
         self._sized = [tensor for each in group or (op,) for tensor in each.present_inputs()]
         self._made = op.outputs
+        self._made_by.update((tensor.index, op) for tensor in op.outputs)
         return Attempt(self)
 
     # Called subgraphs ----------------------------------------------------------------------------
@@ -306,7 +307,7 @@ class Graph(NotedNodes):
         forms = self._forms.setdefault(tensor.index, {})
         self._journal.append((tensor.index, form, forms.get(form)))
         forms[form], layout = value, form[0]
-        if self.target.cpu_kernels and layout is Layout.FIRST and is_known(*tensor.shape):
+        if self.target.shapes_of_images and layout is Layout.FIRST and is_known(*tensor.shape):
             value.shape = layout.shape(tensor.shape)  # see `keep_blocks` and `make_symmetric`
         named = value.name in self._after_tensors or value.name in self.output_names
         if value.producer() is None or named:
@@ -407,7 +408,7 @@ class Graph(NotedNodes):
     def transposes_cancel(self, tensor: TensorView) -> bool:
         """Whether Transposes of `tensor` cancel others: ONNX Runtime's own layers of codes are
         channels-last, and have one before and one after them."""
-        return self.target.cpu_kernels and tensor.is_quantized and tensor.rank == 4
+        return self.target.codes_last and tensor.is_quantized and tensor.rank == 4
 
     def _read_expanded(
         self, tensor: TensorView, layout: Layout, domain: Domain, rank: int

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from itertools import count
 from typing import Any
 
-from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph.forms import Form, Layout
 from tflite_ort.opmap.graph.rows import rows_agree
 from tflite_ort.opmap.graph.shaped_nodes import ShapedNodes
@@ -30,10 +28,8 @@ class NotedNodes(ShapedNodes):
         super().__init__(weight_type)
         # By tensor and form that was given a value, the value before.
         self._journal: list[tuple[int, Form, ir.Value | None]] = []
-        self._padded: dict[int, tuple[TensorView, Sequence[tuple[int, int]]]] = {}
-        self._picked: dict[int, tuple[TensorView, Sequence[int]]] = {}
-        self._wide: dict[int, TensorView] = {}
-        self._offers: dict[int, tuple[TensorView, Callable[[], None], str]] = {}
+        self._notes: dict[tuple[str, int], Any] = {}
+        self._made_by: dict[int, OperatorView[Any]] = {}
         self._results: frozenset[int] = frozenset()
         self._made: Sequence[TensorView] = ()
         self._operators: Sequence[OperatorView[Any]] = ()
@@ -75,57 +71,32 @@ class NotedNodes(ShapedNodes):
         """Remember what the graph gives channels-last: it is made so, whatever else reads it."""
         self._results = frozenset(tensor.index for tensor in tensors)
 
-    def note_padded(
-        self, tensor: TensorView, source: TensorView, pads: Sequence[tuple[int, int]]
-    ) -> None:
-        """Remember that `tensor` is `source` between zeros: so many before and after each axis."""
-        if not source.is_variable:
-            self._padded[tensor.index] = source, pads
+    def note(self, what: str, tensor: TensorView, fact: Any) -> None:
+        """Remember what a rule knows of `tensor` for when it is asked about a later operator."""
+        self._notes[what, tensor.index] = fact
 
-    def padded(self, tensor: TensorView) -> tuple[TensorView, Sequence[tuple[int, int]]] | None:
-        """What `note_padded` was told about `tensor`."""
-        return self._padded.get(tensor.index)
+    def noted(self, what: str, tensor: TensorView) -> Any:
+        """What `note` was told last; None where it was told nothing."""
+        return self._notes.get((what, tensor.index))
 
-    def note_picked(self, tensor: TensorView, source: TensorView, channels: Sequence[int]) -> None:
-        """Remember that `tensor` is these channels of `source`."""
-        self._picked[tensor.index] = source, channels
+    def forget_notes(self) -> None:
+        """Forget what rules have noted."""
+        self._notes.clear()
 
-    def picked(self, tensor: TensorView) -> tuple[TensorView, Sequence[int]] | None:
-        """What `note_picked` was told about `tensor`."""
-        return self._picked.get(tensor.index)
+    def later(self, make: Callable[[], None]) -> Callable[[], None]:
+        """`make` for a later operator: its nodes are named after the present one."""
+        label = self._label
 
-    def offer_wide(
-        self, tensor: TensorView, channels: int, make: Callable[[TensorView], None]
-    ) -> None:
-        """Remember how `tensor` is made with more channels, after its own, of any content.
-
-        Args:
-            make: writes the wide tensor that it is given.
-        """
-        wide = replace(tensor, index=~tensor.index, shape=(*tensor.shape[:-1], channels))
-        self._offers[tensor.index] = wide, partial(make, wide), self._label
-
-    def wide(self, tensor: TensorView) -> TensorView | None:
-        """`tensor` with more channels, made now if it was only offered; None where it was not."""
-        if tensor.index in self._offers:
-            wide, make, label = self._offers.pop(tensor.index)
+        def made() -> None:
             present, self._label = self._label, label
             make()
             self._label = present
-            self.has_wide(tensor, wide)
-        return self.made_wide(tensor)
 
-    def forget_offers(self) -> None:
-        """Forget what no operator has wanted."""
-        self._offers.clear()
+        return made
 
-    def has_wide(self, tensor: TensorView, wide: TensorView) -> None:
-        """Remember that `wide` is `tensor` with more channels."""
-        self._wide[tensor.index] = wide
-
-    def made_wide(self, tensor: TensorView) -> TensorView | None:
-        """`tensor` with more channels, where it was made."""
-        return self._wide.get(tensor.index)
+    def made_by(self, tensor: TensorView) -> OperatorView[Any] | None:
+        """The operator whose nodes make `tensor`."""
+        return self._made_by.get(tensor.index)
 
     def layout(self, *tensors: TensorView, rows: bool = False) -> Layout:
         """The layout in which reading all `tensors` moves the least data; what the operator makes
@@ -178,7 +149,7 @@ class Attempt:
 
     def __init__(self, g: NotedNodes) -> None:
         self._graph = g
-        self._before = len(g.nodes), g._sizes.copy(), g._wide.copy(), g._offers.copy()
+        self._before = len(g.nodes), g._sizes.copy(), g._notes.copy()
         g._journal.clear()
 
     def __enter__(self) -> None:
@@ -189,7 +160,7 @@ class Attempt:
         g._label, g._sized, g._made = "boundary", (), ()
         if kind is None or not issubclass(kind, Untranslatable):
             return
-        nodes, g._sizes, g._wide, g._offers = self._before
+        nodes, g._sizes, g._notes = self._before
         del g.nodes[nodes:]
         for index, form, before in reversed(g._journal):
             g._forms[index].pop(form, None)

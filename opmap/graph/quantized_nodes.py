@@ -182,7 +182,7 @@ class QuantizedNodes(Nodes):
     def _recoded(self, value: ir.Value) -> ir.Value:
         """`apart` of codes that become others. Of a LeakyRelu between them, whose slope changes
         nothing, ONNX Runtime makes one lookup in a table of all codes."""
-        if not self.target.cpu_kernels:
+        if not self.target.tables_of_codes:
             return self.apart(value)
         return self.op("LeakyRelu", value, alpha=1.0)
 

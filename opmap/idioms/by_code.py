@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.base.optional import late
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.constants import carried_codes, carried_type
-from tflite_ort.schema import Op, OperatorView, TensorType, Untranslatable
+from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.semantics import quantized_range
 
@@ -44,17 +44,29 @@ def by_code(
         results: the output code of every input code, in ascending order.
         check: passes the codes on; its nodes may fail on some of them.
     """
-    output, layout = op.output, g.layout(op["input"])
-    codes = g.read(op["input"], layout=layout, domain=Domain.STORED)
+    layout = g.layout(op["input"])
+    result = looked_up(g, op["input"], layout, op.output, results, check)
+    g.write(op.output, result, layout=layout, domain=Domain.STORED)
+
+
+def looked_up(
+    g: Graph,
+    tensor: TensorView,
+    layout: Layout,
+    output: TensorView,
+    results: Array,
+    check: Callable[[ir.Value], ir.Value] = lambda codes: codes,
+) -> ir.Value:
+    """The carried codes of `output` that a table has for those of `tensor`; as `by_code`."""
+    codes = g.read(tensor, layout=layout, domain=Domain.STORED)
     index = check(g.cast(codes, ir.DataType.INT64))
-    lowest = -quantized_range(carried_type(op["input"]))[0]
-    if lowest and g.target.cpu_kernels:  # negative places count from the end
+    lowest = -quantized_range(carried_type(tensor))[0]
+    if lowest and g.target.counts_from_end:
         results = np.roll(results, lowest)
     elif lowest:
         index = g.op("Add", index, g.ints(lowest))
     results = carried_codes(results, output.type, carried_type(output))
-    result = g.op("Gather", g.constant(results), index)
-    g.write(output, result, layout=layout, domain=Domain.STORED)
+    return g.op("Gather", g.constant(results), index)
 
 
 def by_tabulated_code(op: OperatorView[Any], g: Graph) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeGuard
 
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred, sums_are_whole
-from tflite_ort.opmap.idioms.fixed_point import centred_codes, clip, rescaled_by, rounded_upwards
+from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, clip, rescaled_by, rounded_upwards
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import ActivationFunctionType, TensorType, TensorView
@@ -28,9 +29,14 @@ _MOST_IN_FLOAT32 = 2**20
 _LARGEST_RATIO = 2.0**7
 
 
-def takes_exact_mean(g: Graph, input: TensorView, output: TensorView, terms: int) -> bool:
+def sums_codes(terms: int | None, input: TensorView, output: TensorView) -> TypeGuard[int]:
+    """Whether float32 holds sums of so many 8-bit codes, which become codes; None is unknown."""
+    return terms is not None and output.is_quantized and sums_are_whole(input, terms)
+
+
+def takes_exact_sum(g: Graph, input: TensorView, output: TensorView, terms: int | None) -> bool:
     """Whether the sum of 16-bit codes is to be rounded as TFLite does, and stays in 32 bits."""
-    if not (g.target.exact and _are_centred(input, output)):
+    if terms is None or not (g.target.exact and _are_centred(input, output)):
         return False
     if not is_known(*input.shape) or 0 in input.shape:
         return False
@@ -79,24 +85,39 @@ def in_double(g: Graph, input: TensorView, layout: Layout, axes: Sequence[int]) 
     return g.cast(sums, ir.DataType.DOUBLE)
 
 
-def sum_upwards(
+def exact_sum(
     g: Graph, total: ir.Value, input: TensorView, output: TensorView, terms: int
 ) -> ir.Value:
-    """The codes of sums, halves upwards."""
+    """The codes of sums of 16-bit codes as TFLite rounds them: float32, halves away from zero.
+
+    Half of each number is multiplied by more than 2, since ONNX Runtime leaves out a product with a
+    double that is 1 as a float.
+    """
+    ratio = g.constant(_ratio(input, output) / 2, np.float32)
+    units = g.op("Mul", g.cast(total, ir.DataType.FLOAT), ratio)
+    away = g.op("Mul", g.cast(units, ir.DataType.DOUBLE), g.constant(2 * TIE_BREAK))
+    return clipped_codes(g, g.op("Round", away), output, ActivationFunctionType.NONE)
+
+
+def rounded_sum(
+    g: Graph, total: ir.Value, input: TensorView, output: TensorView, terms: int
+) -> ir.Value:
+    """The codes of sums; halves of 16 bits go upwards, others to the even code."""
     units = g.op("Mul", total, g.constant(_ratio(input, output), np.float64))
-    codes = rounded_upwards(g, units)
     if output.type is TensorType.INT16:
+        codes = rounded_upwards(g, units)
         return clipped_codes(g, codes, output, ActivationFunctionType.NONE)
-    low, high = (float(end - output.zero) for end in quantized_range(output.type))
-    return centred_codes(g, g.cast(clip(g, codes, (low, high)), ir.DataType.FLOAT), output)
+    low, high = map(float, quantized_range(output.type))
+    codes = clip(g, g.op("Add", units, g.constant(output.zero, np.float64)), (low, high))
+    return g.quantize_codes(g.cast(g.op("Round", codes), ir.DataType.FLOAT), output)
 
 
-def mean_upwards(
+def rounded_mean(
     g: Graph, total: ir.Value, input: TensorView, output: TensorView, terms: int
 ) -> ir.Value:
-    """The codes of means, halves upwards."""
+    """The codes of means, as of sums."""
     mean = g.op("Div", total, g.constant(terms, np.float64))
-    return sum_upwards(g, mean, input, output, terms)
+    return rounded_sum(g, mean, input, output, terms)
 
 
 def _are_centred(input: TensorView, output: TensorView) -> bool:

@@ -29,11 +29,10 @@ _MANY = 1 << 13  # numbers, from which on the numpy kernels are faster
 
 
 def check_count(g: Graph, *sizes: int) -> None:
-    """Refuses many numbers, which numpy draws faster, and all but ONNX Runtime's CPU provider.
-
-    Other providers may hold 64-bit integers in 32 bits. Without kernels nothing is refused.
+    """Refuses many numbers, which numpy draws faster, and all where 64-bit integers may be held in
+    32 bits. Without kernels nothing is refused.
     """
-    if g.target.fallback and not g.target.cpu_kernels:
+    if g.target.fallback and not g.target.exact_int64:
         raise Untranslatable("integers of 64 bits are left to the CPU")
     if g.target.fallback and not (is_known(*sizes) and known_product(sizes) <= _MANY):
         raise Untranslatable("numpy draws many numbers faster")

@@ -1,6 +1,6 @@
 """ADD, SUB and MUL of 16-bit codes in TFLite's fixed point, in float64 that holds it exactly.
 
-SUB of 8-bit codes, which XNNPACK rounds in another way, is a fused sum, or in float32.
+SUB of 8-bit codes, which XNNPACK rounds in another way, is in float32.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred
 from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, rescaled
-from tflite_ort.opmap.idioms.long_runs import read_operand, with_longer_runs
+from tflite_ort.opmap.idioms.long_runs import with_longer_runs
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
@@ -116,10 +116,10 @@ def has_halves(op: View, g: Graph) -> bool:
         return False
     if op.op not in (Op.ADD, Op.MUL):
         return op.op is Op.SUB
-    return not (_adds_codes if op.op is Op.ADD else _multiplies_codes)(*_units(op))
+    return not (adds_codes if op.op is Op.ADD else _multiplies_codes)(*units_of_codes(op))
 
 
-def _units(op: View) -> tuple[float, float, int, int, int]:
+def units_of_codes(op: View) -> tuple[float, float, int, int, int]:
     """What a code of each operand counts in units of the result's, and the zero points."""
     first, second, made = map(float, _scales(op))
     a, b, output = map(_carried_zero, (*op.present_inputs(), op.output))
@@ -132,8 +132,7 @@ def rounded_bytes(op: View, g: Graph) -> None:
     """Floor(a + b + 1/2), or of a - b, in units of the output's scale, of 8-bit codes: TFLite
     rounds halves up. Halves are common: models centre images by subtracting half a code.
 
-    Without halves SUB is QLinearAdd of a and b, which has a scale below 0: ONNX Runtime has no
-    fused Sub. QLinearMul rounds halves to even after it has added the zero point, TFLite's kernels
+    QLinearMul rounds halves to even after it has added the zero point, TFLite's kernels
     before that, or away from 0. So halves are moved away from 0, where TFLite's kernels agree.
     """
     a, b, output = op["input1"], op["input2"], op.output
@@ -141,13 +140,6 @@ def rounded_bytes(op: View, g: Graph) -> None:
     unit, layout = output.quantization.scalar_scale, g.layout(a, b)
     scales = [t.quantization.scalar_scale for t in (a, b) if t.quantization is not None]
     activation = op.options.fused_activation_function
-    if op.op is Op.SUB and g.target.cpu_kernels and _adds_codes(*_units(op)):
-        first = read_operand(g, a, b, layout, Domain.REAL, output.rank)
-        codes = read_operand(g, b, a, layout, Domain.STORED, output.rank)
-        step = g.constant(np.float32(-scales[1]))
-        second = g.op("DequantizeLinear", codes, step, g.zero_code(b))
-        g.write(output, g.op("Add", first, second), layout=layout, activation=activation)
-        return
     long = [with_longer_runs(g, *pair, layout, output.rank) for pair in ((a, b), (b, a))]
     steps = (scales[0], scales[1] * _AWAY) if op.op is Op.MUL else (x / unit for x in scales)
     first, second = (
@@ -168,7 +160,7 @@ def _carried_zero(tensor: TensorView) -> int:
 
 # An operator is translated twice.
 @lru_cache(maxsize=256)
-def _adds_codes(first: float, second: float, a: int, b: int, output: int) -> bool:
+def adds_codes(first: float, second: float, a: int, b: int, output: int) -> bool:
     """Whether QLinearAdd holds all sums of codes, few of which are next to a half.
 
     Args:
@@ -184,7 +176,7 @@ def _adds_codes(first: float, second: float, a: int, b: int, output: int) -> boo
 
 @lru_cache(maxsize=256)
 def _multiplies_codes(first: float, second: float, a: int, b: int, output: int) -> bool:
-    """Whether few products of codes are next to a half; as `_adds_codes`."""
+    """Whether few products of codes are next to a half; as `adds_codes`."""
     codes = np.arange(256)
     return _has_few_halves(np.multiply.outer((codes - a) * first, (codes - b) * second) + output)
 

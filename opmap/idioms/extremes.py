@@ -6,7 +6,6 @@ XNNPACK keeps the NaN of a tensor that a single number limits.
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,10 @@ from tflite_ort.schema import (
     TensorType,
     TensorView,
 )
-from tflite_ort.schema.values.sizes import is_known, may_differ
+from tflite_ort.schema.values.sizes import may_differ
 
 View = OperatorView[Any]
 _T = TensorType
-
-# Where takes ONNX Runtime 4 to 7 ns an element; below so many the nodes that avoid it take longer.
-_MANY = 1 << 12
 
 
 def extreme(op_type: str, op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -55,15 +51,23 @@ def _chosen(op_type: str, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 def _of_floats(op_type: str, op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     first, second = op["input1"], op["input2"]
     for limit, tensor, x in ((first, second, b), (second, first, a)):
-        if _is_a_number(limit) and not may_differ(tensor.shape, op.output.shape):
+        if _limits(limit, tensor, op):
             return _limited(op_type, g, x, limit)
+    return _chosen(op_type, g, a, b) if compares_floats(op, g) else g.op(op_type, a, b)
+
+
+def compares_floats(op: View, g: Graph) -> bool:
+    """Whether floats are compared, since neither Max nor Clip has LiteRT's answer for NaN."""
+    first, second = op["input1"], op["input2"]
+    if _limits(first, second, op) or _limits(second, first, op):
+        return False
     hides_nothing = first.data is not None and not np.isnan(first.data).any()
-    if hides_nothing or _is_multiple(g, first, second) or _is_multiple(g, second, first):
-        return g.op(op_type, a, b)
-    few = is_known(*op.output.shape) and prod(op.output.shape) < _MANY
-    if few or not g.target.cpu_kernels:
-        return _chosen(op_type, g, a, b)
-    return g.op(op_type, _without_nan(op_type, g, a), b)
+    return not (hides_nothing or _is_multiple(g, first, second) or _is_multiple(g, second, first))
+
+
+def _limits(limit: TensorView, tensor: TensorView, op: View) -> bool:
+    """Whether `limit` is a single number for all of `tensor`."""
+    return _is_a_number(limit) and not may_differ(tensor.shape, op.output.shape)
 
 
 def _is_a_number(tensor: TensorView) -> bool:
@@ -93,19 +97,3 @@ def _is_multiple(g: Graph, made: TensorView, other: TensorView) -> bool:
         return False
     data = factors[0].data
     return not may_differ(made.shape, other.shape) and bool(np.all(np.isfinite(data) & (data != 0)))
-
-
-def _without_nan(op_type: str, g: Graph, x: ir.Value) -> ir.Value:
-    """`x`, but the infinity that no number is beyond for NaN.
-
-    ThresholdedRelu gives 0 for NaN and for that infinity. What the comparison finds becomes 1 or 0,
-    and 1 - 1 / of it 0 or an infinity.
-    """
-    one, infinity = g.constant(1, np.float32), np.float32(np.inf)
-    positive = x if op_type == "Max" else g.op("Neg", x)
-    within = g.op("Greater", positive, g.constant(-infinity))
-    found = g.op("Reciprocal", g.cast(within, ir.DataType.FLOAT))
-    number = g.op("ThresholdedRelu", positive, alpha=float(-infinity))
-    if op_type == "Max":
-        return g.op("Add", number, g.op("Sub", one, found))
-    return g.op("Sub", g.op("Sub", found, one), number)

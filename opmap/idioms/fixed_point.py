@@ -38,13 +38,13 @@ _HELD = 2.0**52
 TIE_BREAK = 1 + 2.0**-34
 
 
-def centred_codes(g: Graph, value: ir.Value, tensor: TensorView) -> ir.Value:
-    """The carried codes of `tensor` for codes less their zero point, in float32."""
+def centred_codes(g: Graph, value: ir.Value, tensor: TensorView, step: float = 1.0) -> ir.Value:
+    """The carried codes of `tensor` for codes less their zero point, times `step`, in float32."""
     type = carried_type(tensor)
     moved = 0 if type is tensor.type else 128
     zero_point = 0 if tensor.quantization is None else tensor.quantization.scalar_zero_point
-    one, zero = g.constant(1, np.float32), g.constant(zero_point + moved, NUMPY_DTYPE[type])
-    return g.op("QuantizeLinear", value, one, zero)
+    zero = g.constant(zero_point + moved, NUMPY_DTYPE[type])
+    return g.op("QuantizeLinear", value, g.constant(step, np.float32), zero)
 
 
 def rescaled(

@@ -35,6 +35,10 @@ class Heaps:
     scores: ir.Value
     firsts: ir.Value
 
+    def scored(self, scores: ir.Value) -> Heaps:
+        """The same with other scores, of which only those that are in no heap may differ."""
+        return Heaps(self.levels, self.count, scores, self.firsts)
+
     @classmethod
     def of(cls, g: Graph, scores: ir.Value, count: int) -> Heaps:
         """Of scores [count]; a candidate whose score is the lowest or NaN is never pushed."""

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tflite_ort.base.records import record
 from tflite_ort.opmap.graph import Graph, Target
+from tflite_ort.opmap.graph.costs import rounding_costs
 from tflite_ort.opmap.idioms.hybrid import (
     Codes,
     Rounding,
@@ -24,7 +25,6 @@ from tflite_ort.opmap.idioms.hybrid import (
     rounded,
     rounded_rows,
 )
-from tflite_ort.opmap.idioms.rounding_costs import rounding_costs
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import TensorType, TensorView
 
@@ -147,7 +147,7 @@ def least_weights(target: Target, *, repeated: bool) -> int:
 def keeps_exact_codes(g: Graph, matrix: WeightMatrix) -> bool:
     """Whether products with the codes of `matrix` are exact."""
     is_narrow = matrix.scale is not None and matrix.codes.shape[1] <= _MOST_COLUMNS
-    return g.target.cpu_kernels and is_narrow
+    return g.target.exact_int8_products and is_narrow
 
 
 def multiplied_codes(g: Graph, matrix: WeightMatrix) -> tuple[ir.Value, ir.Value | None]:

@@ -70,7 +70,7 @@ def read_operand(
     shape = _longer_shape(g, tensor, other, layout, rank)
     if shape is None:
         return g.read(tensor, layout=layout, domain=domain, rank=rank)
-    if not g.target.cpu_kernels:  # the file stays small, and ONNX Runtime folds the node
+    if not g.target.repeats_constants:
         stored = Domain.STORED if domain is Domain.REAL else domain
         short = g.read(tensor, domain=stored, rank=rank)
         long = g.op("Expand", short, g.ints(shape))
@@ -100,7 +100,9 @@ def with_longer_runs(
 
     It has the same index: it is to be read as data, not by `Graph.read`.
     """
-    shape = _longer_shape(g, tensor, other, layout, rank) if g.target.cpu_kernels else None
+    if not g.target.repeats_constants:
+        return tensor
+    shape = _longer_shape(g, tensor, other, layout, rank)
     if shape is None:
         return tensor
     return replace(tensor, constant=_repeated_data(tensor, shape), shape=shape)
@@ -135,7 +137,7 @@ def _longer_shape(
 def _is_apart(g: Graph, tensor: TensorView, other: TensorView) -> bool:
     """Whether the constant `tensor` is neither fused with the layer that makes `other`, nor joined
     with the constant of another layer."""
-    if not g.target.cpu_kernels or tensor.type is not TensorType.FLOAT32:
+    if not g.target.repeats_constants or tensor.type is not TensorType.FLOAT32:
         return False
     source = _before_reshapes(g, other)
     if source is not None and source.op in _LAYERS:

@@ -11,7 +11,7 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.idioms.movement import code_constant
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.schema import MirrorPadMode, MirrorPadOptions, Op, OperatorView, TensorType
+from tflite_ort.schema import MirrorPadMode, MirrorPadOptions, Op, OperatorView
 from tflite_ort.schema.shapes.reshaping import mirrored
 from tflite_ort.schema.values.sizes import is_known, multiple
 
@@ -95,24 +95,6 @@ def pad_value(op: OperatorView[Any], g: Graph, domain: Domain) -> ir.Value:
         value = g.read(given, domain=domain if given.is_quantized else Domain.STORED)
         return value if given.rank == 0 else g.reshape(value, ())
     return code_constant(g, output.edge_code, output, domain)
-
-
-def edges_of_zeros(op: OperatorView[Any]) -> Sequence[tuple[int, int]] | None:
-    """How many zeros a PAD puts before and after each axis of codes or floats; None where it does
-    not, or that is computed."""
-    paddings, given, input = op["paddings"].data, op.get("value"), op["input"]
-    if paddings is None or input.type is not op.output.type:
-        return None
-    if input.is_quantized:
-        codes = input.quantization
-        if codes is None or not codes.equals(op.output.quantization):
-            return None
-    elif input.type is not TensorType.FLOAT32:
-        return None
-    same = given is None or (given.data is not None and bool((given.data == op.output.zero).all()))
-    if not same or paddings.min(initial=0) < 0:
-        return None
-    return [(before, after) for before, after in paddings.tolist()]
 
 
 def spread_and_padded(

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
-from tflite_ort.opmap.idioms.by_code import by_code, every_code
+from tflite_ort.opmap.idioms.by_code import by_code, every_code, looked_up
 from tflite_ort.opmap.idioms.fixed_point import centred_codes
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import (
@@ -38,9 +38,9 @@ Array = npt.NDArray[Any]
 View = OperatorView[Any]
 _NONE = ActivationFunctionType.NONE
 
-# Codes that are read in a slightly smaller unit round halves away from zero. Trying all codes finds
-# the one of these units that gives most results of TFLite.
-UNITS = (1.0, 1 - 2.0**-22, 1 - 2.0**-20, 1 - 2.0**-18)
+# Codes that are read in a slightly smaller unit round halves away from zero, and in a larger one
+# towards it. Trying all codes finds the one of these units that gives the results of TFLite.
+UNITS = (1.0, *(1 - 2.0**-bits for bits in (22, 20, 18)), *(1 + 2.0**-bits for bits in (22, 20)))
 # What moves halves upwards, or downwards, and no other number past a half.
 _MOVES = (1.0, *(1 + sign * 2.0**-bits for bits in (22, 20) for sign in (1, -1)))
 _AWAY = 1 + 2.0**-22
@@ -163,7 +163,11 @@ def operand_to_join(
     pairs = ((np.float32(each.scale), each.zero_point) for each in (source, target))
     wanted = joined_codes(every_code(source.type), *pairs)
     unit = _exact_unit(source, target, 1.0, 0, _HIGHEST, wanted.tobytes())
-    if source == target or unit is None or unit == 1.0:
+    if unit is None:
+        codes = looked_up(g, tensor, layout, output, wanted)
+        step, zero = g.constant(target.scale, np.float32), g.constant(target.zero_point, np.uint8)
+        return g.op("DequantizeLinear", codes, step, zero)
+    if source == target or unit == 1.0:
         return g.read(tensor, layout=layout)
     return g.read_steps(tensor, source.scale / unit, layout=layout)
 

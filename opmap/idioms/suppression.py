@@ -171,6 +171,54 @@ def picked_by_heap(
     return indices, g.op("Gather", scores, indices)
 
 
+def decayed_by_heap(
+    g: Graph, boxes: ir.Value, scores: ir.Value, most: ir.Value, by: Suppression, count: int
+) -> tuple[ir.Value, ir.Value]:
+    """As `picked_by_heap`, with decay.
+
+    The heap has the score that a box had when it was pushed. If a picked box has lowered it since,
+    the box goes back into the heap with what it has now. Otherwise it is picked, and goes back too.
+    """
+    corners, first = _Corners.of(g, boxes), Heaps.of(g, scores, count)
+    above = g.op("Greater", scores, by.lowest)
+    candidates = g.reshape(g.op("NonZero", above), (-1,))
+    whole = g.op("Shape", candidates)
+    bound = g.op("Min", whole, most)
+
+    def build(arguments: Sequence[ir.Value]) -> Sequence[ir.Value]:
+        _as_scalars(arguments[:2])
+        heap, size, pushed, present, number = arguments[2:]
+        box = g.op("Gather", heap, g.ints([0]))
+        before, now = (g.op("Gather", each, box) for each in (pushed, present))
+        heap, last = first.scored(pushed).popped(g, heap, size), g.op("Sub", size, g.ints(1))
+        stays, goes_back = g.op("Equal", before, now), g.op("Greater", now, by.lowest)
+        pushed = g.op("ScatterElements", pushed, box, now)
+        again = first.scored(pushed).pushed(g, heap, last, box)
+        heap = g.op("Where", goes_back, again, heap)
+        then = g.body([], lambda _: [_left(g, corners.overlaps(g, box), present, by)])
+        other = g.body([], lambda _: [g.op("Identity", present)])
+        fitting = g.reshape(stays, ())
+        present = g.op("If", fitting, then_branch=then, else_branch=other)
+        size = g.op("Add", last, g.cast(goes_back, ir.DataType.INT64))
+        number = g.op("Add", number, g.cast(stays, ir.DataType.INT64))
+        left = g.op("And", g.op("Greater", size, g.ints(0)), g.op("Less", number, bound))
+        types = (ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.BOOL)
+        for each, type in zip((box, before, stays), types, strict=True):
+            each.dtype, each.shape = type, (1,)  # ONNX Runtime needs them where nothing is picked
+        return [g.reshape(left, ()), heap, size, pushed, present, number, box, before, stays]
+
+    int64, floats = ir.DataType.INT64, ir.DataType.FLOAT
+    body = g.body([int64, ir.DataType.BOOL, int64, int64, floats, floats, int64], build)
+    begins = g.reshape(g.op("Greater", bound, g.ints(0)), ())
+    rounds = g.op("Add", g.op("Mul", whole, g.op("Add", bound, g.ints(1))), bound)
+    present = g.op("Where", above, scores, g.constant(_GONE))
+    given = (_filled_heap(g, first, candidates, whole), whole, first.scores, present, g.ints([0]))
+    rounds = g.reshape(rounds, ())
+    *_, taken, kept, fits = g.op_multi("Loop", rounds, begins, *given, outputs=8, body=body)
+    taken, kept, fits = (g.reshape(each, (-1,)) for each in (taken, kept, fits))
+    return g.op("Compress", taken, fits, axis=0), g.op("Compress", kept, fits, axis=0)
+
+
 def _filled_heap(g: Graph, heaps: Heaps, candidates: ir.Value, count: ir.Value) -> ir.Value:
     """The heap after `count` [1] candidates were pushed one after the other."""
 

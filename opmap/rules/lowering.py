@@ -102,7 +102,7 @@ def lower(
         _output(g, tensor, output_name, dimensions)
         for tensor, output_name in zip(outputs, output_names, strict=True)
     ]
-    g.forget_offers()
+    g.forget_notes()
     model = _model(g, arguments, results, name, whole=not refusals)
     return Lowered(model, refusals, g.nodes)
 

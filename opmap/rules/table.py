@@ -24,6 +24,8 @@ _ATTENTION = (frozenset({Op.BATCH_MATMUL, Op.SOFTMAX}),)
 _CACHES = frozenset({Op.DYNAMIC_UPDATE_SLICE}), frozenset({Op.GATHER_ND, Op.REDUCE_ALL})
 _SIGNS = (Op.GREATER, Op.GREATER_EQUAL, Op.LESS, Op.LESS_EQUAL)
 _SLOPED = (frozenset({Op.NEG, Op.RELU}), *(frozenset({each, Op.MUL}) for each in _SIGNS))
+_CELLS_OF_CODES = (Op.LSTM, Op.UNIDIRECTIONAL_SEQUENCE_LSTM)
+_CELLS_OF_FLOATS = (Op.UNIDIRECTIONAL_SEQUENCE_LSTM, Op.BIDIRECTIONAL_SEQUENCE_LSTM)
 _ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
 
 RULES: tuple[Rule, ...] = (
@@ -115,6 +117,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "PAD into a convolution",
         *(_REWRITE, "operators.absorbed_pad:without_pad", _CONVOLUTIONS, any_target),
+        *(_EXACT, "", "tests/idioms/test_padding.py"),
+    ),
+    Rule(
+        "PAD into a pool",
+        *(_REWRITE, "operators.absorbed_pad:into_pool", (Op.MAX_POOL_2D,), any_target),
         *(_EXACT, "", "tests/idioms/test_padding.py"),
     ),
     Rule(
@@ -211,6 +218,61 @@ RULES: tuple[Rule, ...] = (
         *("order of float sums", "", "tests/test_warp.py"),
     ),
     Rule(
+        "rows in codes",
+        *(_LOWERING, "lowerings.coded_rows:coded_rows", (Op.FULLY_CONNECTED,), cpu),
+        *("as `hybrid` says", "1.39 bert", _TESTS + "test_same_numbers.py"),
+    ),
+    Rule(
+        "rows of 4 bits",
+        *(_LOWERING, "lowerings.rows_of_4_bits:rows_of_4_bits", (Op.FULLY_CONNECTED,), cpu),
+        *("as `hybrid` says", "", _TESTS + "test_same_numbers.py"),
+    ),
+    Rule(
+        "rows in codes, batches",
+        *(_LOWERING, "lowerings.coded_rows:coded_batch", (Op.BATCH_MATMUL,), cpu),
+        *("as `hybrid` says", "", _TESTS + "test_same_numbers.py"),
+    ),
+    Rule(
+        "integer cells",
+        *(_LOWERING, "lowerings.integer_cells:integer_cells", _CELLS_OF_CODES, cpu),
+        *(_EXACT, "", _TESTS + "test_same_numbers.py"),
+    ),
+    Rule(
+        "float cells",
+        *(_LOWERING, "lowerings.float_cells:float_cells", _CELLS_OF_FLOATS, cpu),
+        *("order of float sums", "", "tests/test_cell_lowerings.py"),
+    ),
+    Rule(
+        "SVDF of codes",
+        *(_LOWERING, "lowerings.svdf_of_codes:svdf_of_codes", (Op.SVDF,), cpu),
+        *(_EXACT, "", _TESTS + "test_same_numbers.py"),
+    ),
+    Rule(
+        "means of codes",
+        *(_LOWERING, "lowerings.code_means:code_means", (Op.MEAN, Op.SUM), cpu),
+        *(_EXACT, "1.21 convnext", _TESTS + "test_code_means.py"),
+    ),
+    Rule(
+        "SUB as a sum",
+        *(_LOWERING, "lowerings.subtracted_codes:subtracted_codes", (Op.SUB,), cpu),
+        *("one code, for at most 64 of all pairs", "", _TESTS + "test_same_numbers.py"),
+    ),
+    Rule(
+        "extremes of many floats",
+        *(_LOWERING, "lowerings.many_extremes:many_extremes", (Op.MAXIMUM, Op.MINIMUM), cpu),
+        *(_EXACT, "", _TESTS + "test_same_numbers.py"),
+    ),
+    Rule(
+        "widened by a table",
+        *(_LOWERING, "lowerings.widened_by_table:widened_by_table", (Op.QUANTIZE,), cpu),
+        *(_EXACT, "", _TESTS + "test_same_numbers.py"),
+    ),
+    Rule(
+        "transforms of short rows",
+        *(_LOWERING, "lowerings.short_rows:short_rows", (Op.RFFT2D,), cpu),
+        *("order of float sums", "", _TESTS + "test_same_numbers.py"),
+    ),
+    Rule(
         "blocks of channels",
         *(_NODES, "nodes.blocks:keep_blocks", ("Conv",), blocks),
         *("order of float sums", "1.33 face mesh", "tests/rules/test_blocks.py"),
@@ -224,6 +286,11 @@ RULES: tuple[Rule, ...] = (
         "lost biases",
         *(_NODES, "nodes.lost_biases:drop_lost_biases", ("Attention",), cpu),
         *("rounds less", "1.00 bert", "tests/rules/test_lost_biases.py"),
+    ),
+    Rule(
+        "reshapes in a row",
+        *(_NODES, "nodes.joined_reshapes:join_reshapes", ("Reshape",), any_target),
+        *(_EXACT, "", _TESTS + "test_joined_reshapes.py"),
     ),
     Rule(
         "pairs around codes",

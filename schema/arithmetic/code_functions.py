@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.schema.arithmetic.fixed_point import held_ratio, rescale, round_half_away, saturate
+from tflite_ort.schema.arithmetic.fixed_point import (
+    held_ratio,
+    inverse_sqrt,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    rescale,
+    round_half_away,
+    saturate,
+)
 
 Array = npt.NDArray[Any]
 Int16Array = npt.NDArray[np.int16]
@@ -39,6 +47,15 @@ def root_codes(centred: Array, scale: np.float32, output_scale: np.float32) -> A
     """Codes of the square roots, less their zero point, of codes less theirs; cut, not rounded."""
     roots = np.sqrt(scale * centred.astype(np.float32)) / output_scale
     return np.asarray(np.minimum(roots, _BEYOND_CODES), np.int64)
+
+
+def inverse_root_codes(centred: Array, scale: np.float32, output_scale: np.float32) -> Array:
+    """Codes of 1 / sqrt(x), less their zero point, of codes less theirs; of 0 more than a code."""
+    q31, shift = quantize_multiplier(1.0 / float(np.sqrt(scale) * output_scale))
+    inverse, inverse_shift = inverse_sqrt(centred)
+    data = multiply_by_quantized_multiplier(1, inverse, inverse_shift + 20)
+    codes = multiply_by_quantized_multiplier(data, q31, shift - 20)
+    return np.where(centred == 0, 2**30, codes)
 
 
 def _sigmoid_points() -> npt.NDArray[np.int64]:

@@ -1,5 +1,7 @@
 """Operators whose result is a function of one code: every code, against LiteRT.
 
+Of sums, means, norms, pools and the like codes are drawn.
+
     python -m tests.across.every_code [--only NAME] [--draws 40] [--seed 0]
 
 Scales are drawn up to 2^8 apart: equal ones, powers of two apart, and any. Zero points are the ends
@@ -36,6 +38,8 @@ from tflite_ort.schema import Op, TensorType
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.semantics import quantized_range
 
+# That of functions of one code, of which all are tried.
+EACH = (512,)
 KERNELS = ("default", "optimized", "reference")
 SCALES = (2.0**-7, 0.037, 0.0071, 1.0)
 # Codes of one tensor that become those of another.
@@ -65,10 +69,10 @@ class Count:
 
 
 def swept() -> Iterator[Swept]:
-    """All operators of one code, in each type, and those of two operands."""
+    """All operators of codes, in each type; layers are another matter."""
     functions = [*ONE_OPERAND, *TWO_OPERANDS]
     for name, function in zip(named(functions), functions, strict=True):
-        if function.shape == (512,) and function.made_type is None:
+        if function.made_type is None:
             for type in function.types:
                 yield Swept(f"{name}-{type.name}", function, type, type)
     quantize = next(function for function in functions if function.op is Op.QUANTIZE)
@@ -79,6 +83,8 @@ def swept() -> Iterator[Swept]:
 def drawn(case: Swept, rng: np.random.Generator) -> tuple[str, bytes, list[Array]]:
     """What was drawn, a model, and its inputs: every code, and a second operand."""
     function, codes = case.function, _every_code(case.source)
+    if function.shape != EACH:
+        codes = rng.choice(codes, function.shape)
     first = float(np.float32(rng.choice([*SCALES, 2.0 ** rng.uniform(-9, 1)])))
     scales = [first, *(_near(first, rng) for _ in range(function.inputs - 1))]
     zeros = [_zero_point(case.source, rng) for _ in scales]
@@ -89,22 +95,30 @@ def drawn(case: Swept, rng: np.random.Generator) -> tuple[str, bytes, list[Array
         codes = np.maximum(codes, codes.dtype.type(zeros[0] + 1))
     inputs, feeds = [T(codes.shape, case.source, scales[0], zeros[0])], [codes]
     for scale, zero in zip(scales[1:], zeros[1:], strict=True):
-        other = rng.permutation(codes)
+        other = rng.permutation(codes.ravel()).reshape(codes.shape)
         operand = T(codes.shape, case.source, scale, zero)
         if rng.random() < 0.5:
             inputs.append(replace(operand, data=other))
         else:
             inputs.append(operand)
             feeds.append(other)
-    products = float(np.prod(scales)) * 64 if function.op is Op.MUL else first
-    unit, zero = _near(products, rng), _zero_point(case.target, rng)
+    unit, zero = _near(_usual(function.op, scales), rng), _zero_point(case.target, rng)
     unit, zero = function.units.get(case.source, (unit, zero))
     if function.alike:
         unit, zero = scales[0], zeros[0]
-    shape = codes.shape if function.made is None else (2 * len(codes),)
-    made = T(shape, case.target, unit, zero)
+    joined = (2 * len(codes),) if function.op is Op.CONCATENATION else function.made
+    made = T(joined or codes.shape, case.target, unit, zero)
+    inputs += function.constants
     model = one_op_model(function.op, inputs, [made], function.options, function.version)
     return f"{scales} {zeros} to {unit} {zero}", model, feeds
+
+
+def _usual(op: Op, scales: Sequence[float]) -> float:
+    """A scale of results that are cut little; LiteRT's SQUARED_DIFFERENCE ends the process where
+    the result's is less than 2^-12 of the square of the larger one."""
+    if op in (Op.MUL, Op.BATCH_MATMUL):
+        return float(np.prod(scales)) * 64
+    return max(scales) ** 2 * 64 if op is Op.SQUARED_DIFFERENCE else scales[0]
 
 
 def _every_code(type: TensorType) -> Array:
@@ -158,7 +172,7 @@ def _kernel_sets(model: bytes, feeds: Sequence[Array]) -> list[Array]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Every code of operators of one code.")
+    parser = argparse.ArgumentParser(description="Codes of operators, against LiteRT.")
     parser.add_argument("--only", default="", help="names that have this in them")
     parser.add_argument("--draws", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)

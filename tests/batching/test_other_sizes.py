@@ -9,8 +9,20 @@ import onnxruntime
 import pytest
 
 from tests.one_op import Node, T, graph_model, one_op_model
+from tests.subgraph_models import Sub, model_of
 from tflite_ort import export_onnx
-from tflite_ort.schema import FullyConnectedOptions, ModelError, Op, Pool2DOptions, ReducerOptions
+from tflite_ort.schema import (
+    AddOptions,
+    CumsumOptions,
+    FullyConnectedOptions,
+    LessOptions,
+    ModelError,
+    Op,
+    Pool2DOptions,
+    ReducerOptions,
+    TensorType,
+    WhileOptions,
+)
 
 _WEIGHTS = np.arange(6, dtype=np.float32).reshape(2, 3)
 # What `input_shapes` and `batch` say, of a sample of 8 rows where the file has 4.
@@ -74,3 +86,45 @@ def test_images_of_any_size() -> None:
     got = results(graph_model(tensors, nodes, ["row"]), (None, None, None, 2), None, x)
     cells = x.reshape(2, 3, 2, 3, 2, 2).max(axis=(2, 4))
     np.testing.assert_allclose(got, cells.mean(axis=(1, 2)), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("shape", "batch"), SIZES)
+def test_a_loop_over_samples_of_any_size(shape: Any, batch: Any) -> None:
+    """A WHILE runs sample by sample: sums of the rows before, three times."""
+    number, rows = T((1,), TensorType.INT32), T((1, 4, 3))
+    state = {"number": number, "x": rows}
+    test = Sub(
+        {**state, "most": T.constant(np.array([3], np.int32)), "goes_on": T((1,), TensorType.BOOL)},
+        [Node(Op.LESS, ["number", "most"], ["goes_on"], LessOptions())],
+        ["number", "x"],
+        ["goes_on"],
+    )
+    body = Sub(
+        {
+            **state,
+            "one": T.constant(np.array([1], np.int32)),
+            "axis": T.constant(np.array([1], np.int32)),
+            "next": number,
+            "sums": rows,
+        },
+        [
+            Node(Op.ADD, ["number", "one"], ["next"], AddOptions()),
+            Node(Op.CUMSUM, ["x", "axis"], ["sums"], CumsumOptions()),
+        ],
+        ["number", "x"],
+        ["next", "sums"],
+    )
+    main = Sub(
+        {
+            "in0": rows,
+            "first": T.constant(np.array([0], np.int32)),
+            "last": number,
+            "out": rows,
+        },
+        [Node(Op.WHILE, ["first", "in0"], ["last", "out"], WhileOptions(1, 2))],
+        ["in0"],
+        ["out"],
+    )
+    x = np.arange(48, dtype=np.float32).reshape(2, 8, 3)
+    wanted = x.cumsum(1).cumsum(1).cumsum(1)
+    np.testing.assert_allclose(results(model_of(main, test, body), shape, batch, x), wanted)

@@ -71,8 +71,8 @@ def test_same_numbers(
         code = {"scale": 0.1, "zero_point": 3}
     rng = np.random.default_rng(0)
     image, made = (T((2, 20, 30, 3), type, **code) for _ in range(2))
-    numbers = np.maximum(T(shape, type, **code).random(rng, 1, 9), 4)
-    constant = T.constant(np.asarray(numbers), type, **code)
+    numbers = T(shape, type, **code).random(rng, 1, 9)
+    constant = T.constant(np.asarray(np.maximum(numbers, numbers.dtype.type(4))), type, **code)
     operands = [constant, image] if first else [image, constant]
     model = one_op_model(op, operands, [made], OPTIONS[op]())
     feeds = [np.asarray(np.maximum(image.random(rng), 5))]

@@ -12,7 +12,7 @@ from tests.one_op import Case, T, assert_close, ours
 from tests.ops.operands import exported
 from tests.optimised import optimised_nodes
 from tests.oracle import litert
-from tflite_ort.opmap.idioms import rounding_costs
+from tflite_ort.opmap.graph import costs
 from tflite_ort.schema import Conv2DOptions, Op, Padding
 from tflite_ort.schema.values.semantics import explicit_padding
 
@@ -24,7 +24,7 @@ CODED = "MatMulIntegerToFloat", "MatMulInteger", "DynamicQuantizeMatMul"
 @pytest.fixture(autouse=True)
 def small_layers_are_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on processors with VNNI, whatever this one is."""
-    monkeypatch.setitem(rounding_costs.COSTS, "uint8", rounding_costs.COSTS["int8"])
+    monkeypatch.setitem(costs.COSTS, "uint8", costs.COSTS["int8"])
 
 
 def convolution(

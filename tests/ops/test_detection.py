@@ -120,8 +120,9 @@ def test_exported_models_select_the_same(most: int, overlap: float, sigma: float
     assert_exported(case, case.model(), case.feeds or ())
 
 
-@pytest.mark.parametrize("sigma", [None, 0.0])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("seed", "sigma"), [(0, None), (1, None), (2, None), (3, 0.0), (4, 0.0), (5, 0.05), (6, 0.5)]
+)
 def test_exported_models_order_equal_scores_as_litert(seed: int, sigma: float | None) -> None:
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
@@ -131,16 +132,17 @@ def test_exported_models_order_equal_scores_as_litert(seed: int, sigma: float | 
         scores = rng.integers(0, levels + 1, count) / levels
         lowest, overlap = float(rng.choice([-1, 0, 0.3])), 1.5 if count == 40 else 0.5
         case = suppression(boxes, scores, most, overlap, lowest, sigma)
-        assert_exported(case, case.model(), case.feeds or ())
+        assert_exported(case, case.model(), case.feeds or (), _EXPONENTIAL if sigma else 0)
 
 
+@pytest.mark.parametrize("sigma", [0.0, 0.5])
 @pytest.mark.parametrize("wrong", [0.0, np.nan])
-def test_exported_models_take_boxes_without_area_as_litert(wrong: float) -> None:
+def test_exported_models_take_boxes_without_area_as_litert(wrong: float, sigma: float) -> None:
     boxes = np.array(BOXES)
     boxes[3] = wrong
     for most in (1, 4, 9):
-        case = suppression(boxes, SCORES, most, sigma=0.0)
-        assert_exported(case, case.model(), case.feeds or ())
+        case = suppression(boxes, SCORES, most, sigma=sigma)
+        assert_exported(case, case.model(), case.feeds or (), _EXPONENTIAL if sigma else 0)
 
 
 def test_exported_models_take_computed_limits() -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 from PIL import Image
 
@@ -20,6 +22,7 @@ from tests.one_op import T, one_op_model
 from tests.prediction.models import colours, sums
 from tests.prediction.test_csv import as_parquet, csv_of, made
 from tests.prediction.test_predict import lines, predict, written
+from tflite_ort.prediction import reading, record_files
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.images import decoded_image
 from tflite_ort.prediction.sound import Ear, open_wav
@@ -253,6 +256,37 @@ def test_the_names_of_a_table_are_bounded(head: bytes, model: Path, tmp_path: Pa
     out = tmp_path / "out.jsonl"
     predict(model, csv_of(tmp_path, head + b"\n1\n"), "--out", out, code=1)
     assert "characters" in (said := lines(out)[0]["error"]) or "columns" in said
+
+
+def test_a_text_that_a_small_table_repeats_does_not_fill_the_memory(
+    monkeypatch: pytest.MonkeyPatch, model: Path, tmp_path: Path
+) -> None:
+    """Its dictionary has one text of a megabyte, which all rows have."""
+    path, out = tmp_path / "a.parquet", tmp_path / "out.jsonl"
+    texts = pyarrow.DictionaryArray.from_arrays(
+        pyarrow.array([0] * 1000, pyarrow.int32()), pyarrow.array(["0" * (1 << 20)])
+    )
+    pyarrow.parquet.write_table(
+        pyarrow.table({"x": texts}), path, compression="zstd", store_schema=False
+    )
+    assert path.stat().st_size < 2000
+    monkeypatch.setattr(record_files, "_BATCH_BYTES", 1 << 22)
+    batch = next(record_files.Parquet(str(path)).batches(0)[2])
+    assert batch.num_rows < 4 and batch.nbytes < 1 << 22
+    monkeypatch.setattr(reading, "_MOST_BYTES", 1 << 24)
+    predict(model, path, "--out", out, code=1)
+    assert "rows 0 to 255 have more than 16777216 bytes" in lines(out)[0]["error"]
+
+
+def test_a_small_table_of_very_many_values_is_not_read(
+    monkeypatch: pytest.MonkeyPatch, model: Path, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "a.parquet", tmp_path / "out.jsonl"
+    nothing = pyarrow.array([[None] * 1_000_000], pyarrow.list_(pyarrow.float64()))
+    pyarrow.parquet.write_table(pyarrow.table({"x": nothing}), path)
+    monkeypatch.setattr(record_files, "_MANY_VALUES", 1000)
+    predict(model, path, "--out", out, code=1)
+    assert "has 1000000 values of 'x.list.element' in " in lines(out)[0]["error"]
 
 
 def test_a_program_is_not_started_for_a_picture(

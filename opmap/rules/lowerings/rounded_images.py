@@ -19,6 +19,7 @@ from tflite_ort.base.optional import late
 from tflite_ort.base.records import record
 from tflite_ort.opmap.graph import Graph, Layout, Target
 from tflite_ort.opmap.graph.choices import Lowering
+from tflite_ort.opmap.graph.costs import rounding_costs
 from tflite_ort.opmap.graph.rows import has_rows
 from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias
 from tflite_ort.opmap.idioms.hybrid import (
@@ -31,7 +32,6 @@ from tflite_ort.opmap.idioms.hybrid import (
     rounds_cells,
     rounds_with_zero_point,
 )
-from tflite_ort.opmap.idioms.rounding_costs import rounding_costs
 from tflite_ort.opmap.idioms.windows import WindowAxis, image_windows, run_of
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.lowerings.rows_of_channels import is_read_in_rows

@@ -17,6 +17,7 @@ from itertools import compress
 
 import numpy as np
 
+from tflite_ort.opmap.graph.costs import PairedCosts
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.nodes.block_nodes import Uses
 from tflite_ort.opmap.rules.nodes.free_orders import may_be_exact, order_freely
@@ -26,12 +27,7 @@ from tflite_ort.opmap.rules.rule import NodesAround
 
 # The kernels want the channels of a depthwise layer in groups of 16, others in groups of 8.
 _DEPTHWISE, _DENSE = 16, 8
-# Nanoseconds on a Zen 3: what signed weights save of a result and of a product, what these take
-# with them, and what a product of a depthwise layer and an element of another map take.
-_SAVED_RESULT, _SAVED_PRODUCT = 0.2, 0.0045
-_RESULT, _PRODUCT, _DEPTHWISE_PRODUCT, _ELEMENT = 0.24, 0.0125, 0.09, 0.15
-# What it takes to look for an order, for each map and for each weight.
-_SEARCH, _SEARCH_WEIGHT = 3e5, 25
+_COSTS = PairedCosts()
 # With more excesses in the mean of all pairs than this, no order has few.
 _MANY = 3
 
@@ -133,18 +129,18 @@ def _most_places(
     for reader in readers:
         cells, products = cells_of(reader.node.outputs[0]), reader.weights[:, 0].size
         results, weights = len(reader.weights), reader.weights.size
-        saved += cells * (_SAVED_RESULT * results + _SAVED_PRODUCT * weights)
-        more += cells * _PRODUCT * products
+        saved += cells * (_COSTS.saved_result * results + _COSTS.saved_product * weights)
+        more += cells * _COSTS.product * products
     weights = sum(each.weights.size for each in readers)
-    if saved * runs < _SEARCH + _SEARCH_WEIGHT * weights:
+    if saved * runs < _COSTS.search + _COSTS.search_weight * weights:
         return 0
     for layer in layers:
         value = layer.node.outputs[0]
         if id(value) in tied:
-            each = _PRODUCT if layer.is_dense else _DEPTHWISE_PRODUCT
-            more += cells_of(value) * (_RESULT + each * layer.weights[0].size)
+            each = _COSTS.product if layer.is_dense else _COSTS.depthwise_product
+            more += cells_of(value) * (_COSTS.result + each * layer.weights[0].size)
     made = {id(layer.node.outputs[0]) for layer in layers}
-    more += sum(_ELEMENT * cells_of(value) for key, value in tied.items() if key not in made)
+    more += sum(_COSTS.element * cells_of(value) for key, value in tied.items() if key not in made)
     return channels + saved / more
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from tflite_ort.opmap.graph.costs import SymmetricCosts
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.nodes.block_nodes import Uses
 from tflite_ort.opmap.rules.nodes.integer_layers import (
@@ -31,9 +32,7 @@ from tflite_ort.opmap.rules.rule import NodesAround
 
 # The kernels read 4 channels at a time, and make 16.
 _READ, _MADE = 4, 16
-# Nanoseconds: what a product of a depthwise layer saves, what a node takes, and what the small
-# layers take for a cell of the result and of the input.
-_SAVED, _NODES, _CELL, _INPUT_CELL = 0.042, 6000, 24, 2
+_SAVED, _NODES, _CELL, _INPUT_CELL = SymmetricCosts()
 
 
 def make_symmetric(graph: ir.Graph, around: NodesAround) -> None:

@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 
 _ADD, _SUB, _MUL, _DIV = node(Op.ADD), node(Op.SUB), node(Op.MUL), node(Op.DIV)
 _MEAN, _RSQRT, _SQRT = node(Op.MEAN), node(Op.RSQRT), node(Op.SQRT)
-_SQUARE, _POW = node(Op.SQUARE), node(Op.POW)
+_SQUARE, _POW, _NEG = node(Op.SQUARE), node(Op.POW), node(Op.NEG)
 _SQUARED_DIFFERENCE = node(Op.SQUARED_DIFFERENCE)
 
 
@@ -232,12 +232,17 @@ def _variances(x: Leaf, mean: Node) -> Iterator[tuple[Node, Node]]:
 
 def _batch_norms() -> Iterator[Norm]:
     """x * s + (bias - mean * s), where s is scale / sqrt(variance + epsilon)."""
-    x, epsilon, scale, bias = Leaf(), Leaf(constant=True), Leaf(constant=True), Leaf(constant=True)
-    mean = _MEAN(x)
-    for _, variance in _variances(x, mean):
-        factor = _MUL(_RSQRT(_ADD(variance, epsilon)), scale)
-        root = _ADD(_MUL(x, factor), _SUB(bias, _MUL(mean, factor)))
-        yield Norm(root, x, epsilon, scale, bias)
+    for scaled in (True, False):
+        x, epsilon, bias = Leaf(), Leaf(constant=True), Leaf(constant=True)
+        scale = Leaf(constant=True) if scaled else None
+        mean = _MEAN(x)
+        for _, variance in _variances(x, mean):
+            inverse = _RSQRT(_ADD(variance, epsilon))
+            factor = inverse if scale is None else _MUL(inverse, scale)
+            product, opposite = _MUL(x, factor), _MUL(_NEG(mean), factor)
+            yield Norm(_ADD(product, _SUB(bias, _MUL(mean, factor))), x, epsilon, scale, bias)
+            yield Norm(_ADD(product, _ADD(opposite, bias)), x, epsilon, scale, bias)
+            yield Norm(_ADD(product, opposite), x, epsilon, scale)
 
 
 def rms_norms() -> Iterator[Norm]:

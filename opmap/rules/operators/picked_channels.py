@@ -33,6 +33,7 @@ from tflite_ort.schema.values.constant_slices import constant_slice
 from tflite_ort.schema.values.sizes import Shape, is_known
 
 Array = npt.NDArray[Any]
+_PICKED = "picked channels"
 _BYTES = frozenset({TensorType.INT8, TensorType.UINT8})
 _SLICES = (Op.SLICE, Op.STRIDED_SLICE)
 # So many operators in a row are looked through.
@@ -117,7 +118,7 @@ def _write_picked(output: TensorView, picked: PickedChannels, g: Graph) -> None:
     codes = g.read(picked.source, layout=Layout.FIRST, domain=Domain.STORED)
     codes = g.op("Gather", codes, g.ints(channels), axis=1)
     g.write(output, codes, layout=Layout.FIRST, domain=Domain.STORED)
-    g.note_picked(output, picked.source, channels)
+    g.note(_PICKED, output, picked)
 
 
 def _reads_cells(op: View, g: Graph) -> bool:
@@ -179,8 +180,9 @@ def _by_ones(op: View, g: Graph, picked: PickedChannels, scale: np.float32) -> N
 def _picked(g: Graph, tensor: TensorView, outputs: int) -> PickedChannels | None:
     """What `tensor` is channels of, in another order, if a convolution to so many outputs takes
     less time than to move them."""
-    if (noted := g.picked(tensor)) is not None:
-        return PickedChannels(noted[0], np.array(noted[1], np.intp))
+    noted: PickedChannels | None = g.noted(_PICKED, tensor)
+    if noted is not None:
+        return noted
     chain, source = list[View](), tensor
     while len(chain) < _REACH and (op := g.maker(source)) is not None:
         given = _moved(op)

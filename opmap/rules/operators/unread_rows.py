@@ -18,6 +18,7 @@ import numpy as np
 
 from tflite_ort.base.records import record, replace
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph.costs import RowCosts
 from tflite_ort.opmap.graph.rows import has_rows, row_shape
 from tflite_ort.opmap.registry import Translator, translator
 from tflite_ort.opmap.rules.operators.needed_rows import Rows, View, has_rule, rows_cut, rows_needed
@@ -27,8 +28,7 @@ from tflite_ort.versioning.registry import Registry
 _RESHAPES = {Op.RESHAPE, Op.SQUEEZE, Op.EXPAND_DIMS}
 # They compute nothing: rows are cut behind them, unless fewer rows reach them.
 _MOVES = {*_RESHAPES, Op.TRANSPOSE, Op.SLICE}
-# So many products, or an element of another operator, take as long; and so many as a slice.
-_PRODUCTS_OF_ELEMENT, _PRODUCTS_OF_SLICE = 20, 100_000
+_PRODUCT, _ELEMENT, _SLICE = RowCosts()
 
 
 @record
@@ -146,7 +146,7 @@ class _Narrowing:
         self._made: dict[int, TensorView] = {}
         self._cuts: dict[tuple[int, Rows], TensorView] = {}
         self._placed: defaultdict[int, list[Cut]] = defaultdict(list)
-        self._saved = 0
+        self._saved = 0.0
 
     def narrowed(self, operators: Sequence[View]) -> Narrowed:
         """The operators, as they are where fewer rows save too little."""
@@ -154,7 +154,7 @@ class _Narrowing:
         self._fresh = count(1 + max(tensor.index for tensor in tensors))
         found = [self._operator(op) for op in operators]
         slices = sum(map(len, self._placed.values()))
-        if self._saved < _PRODUCTS_OF_SLICE * (1 + slices):
+        if self._saved < _SLICE * (1 + slices):
             return Narrowed(operators)
         return Narrowed(found, self._placed)
 
@@ -176,7 +176,7 @@ class _Narrowing:
         pairs = zip(op.inputs, rows, strict=True)
         inputs = tuple(t if t is None or r is None else self._part(t, r, op) for t, r in pairs)
         self._made[output.index] = output
-        self._saved += (prod(op.output.shape) - prod(output.shape)) * _products_of_element(op)
+        self._saved += (prod(op.output.shape) - prod(output.shape)) * _cost_of_element(op)
         if op.op in _RESHAPES:
             assert inputs[0] is not None
             return _reshape(op, inputs[0], output)
@@ -198,14 +198,14 @@ class _Narrowing:
         return made
 
 
-def _products_of_element(op: View) -> int:
-    """The products that take as long as an element of the result."""
+def _cost_of_element(op: View) -> float:
+    """What an element of the result takes."""
     if op.op in _MOVES:
         return 0
     input = op.inputs[0]
     if input is None or op.op not in {Op.FULLY_CONNECTED, Op.BATCH_MATMUL}:
-        return _PRODUCTS_OF_ELEMENT
-    return input.shape[-2 if op.op is Op.BATCH_MATMUL and op.options.adj_x else -1]
+        return _ELEMENT
+    return _PRODUCT * input.shape[-2 if op.op is Op.BATCH_MATMUL and op.options.adj_x else -1]
 
 
 def _reshape(op: View, input: TensorView, output: TensorView) -> View:

@@ -7,7 +7,7 @@ read them. So nothing is copied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,8 @@ from tflite_ort.schema.values.sizes import is_known
 
 Array = npt.NDArray[Any]
 
+# What is noted of tensors: with more channels, and how these are made when somebody wants them.
+_WIDE, _OFFER = "wide channels", "offered channels"
 _STEP = 16
 # A layer that collects fewer runs of bytes is not worth another one.
 _FEWEST_RUNS = 1000
@@ -41,7 +43,9 @@ def over_wide(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
     def build() -> None:
         rest(over)
         channels = _rounded_up(op.output.shape[3])
-        g.offer_wide(op.output, channels, lambda wide: rest(_of_outputs(over, wide)))
+        shape = (*op.output.shape[:3], channels)
+        wide = replace(op.output, index=~op.output.index, shape=shape)
+        g.note(_OFFER, op.output, (wide, g.later(partial(rest, _of_outputs(over, wide)))))
 
     return [Lowering("offered", {}, build)]
 
@@ -63,7 +67,7 @@ def _depthwise_over_wide(op: View, g: Graph) -> View:
     runs = output.shape[1] * output.shape[2] * kernel[0] * kernel[1]
     if input.shape[3] != channels or channels < _STEP or runs < _FEWEST_RUNS:
         return op
-    wide = g.wide(input) if channels % _STEP else None
+    wide = _accepted(g, input) if channels % _STEP else None
     return op if wide is None else _of_channels(op, wide)
 
 
@@ -73,13 +77,29 @@ def _narrowed(op: View, wide: View, g: Graph, rest: Rest) -> None:
     codes = g.read(wide.output, layout=Layout.FIRST, domain=Domain.STORED)
     ends = g.ints([0]), g.ints([op.output.shape[3]]), g.ints([1])
     g.write(op.output, g.op("Slice", codes, *ends), layout=Layout.FIRST, domain=Domain.STORED)
-    g.has_wide(op.output, wide.output)
+    g.note(_WIDE, op.output, wide.output)
+
+
+def _accepted(g: Graph, tensor: TensorView) -> TensorView | None:
+    """`tensor` with more channels, made now if it was only offered; None where it was not."""
+    offer: tuple[TensorView, Callable[[], None]] | None = g.noted(_OFFER, tensor)
+    if offer is not None:
+        wide, make = offer
+        make()
+        g.note(_OFFER, tensor, None)
+        g.note(_WIDE, tensor, wide)
+    return _made_wide(g, tensor)
+
+
+def _made_wide(g: Graph, tensor: TensorView) -> TensorView | None:
+    found: TensorView | None = g.noted(_WIDE, tensor)
+    return found
 
 
 def _convolution_of_wide(op: View, g: Graph) -> View:
     """CONV_2D over an input that is there with more channels, else `op`."""
     input, filter = op["input"], op["filter"]
-    wide = g.made_wide(input)
+    wide = _made_wide(g, input)
     if wide is None or not _multiplies_signed(op, g) or filter.shape[3] != input.shape[3]:
         return op
     return with_inputs(op, input=wide, filter=_widened(filter, 3, wide.shape[3]))

@@ -8,48 +8,37 @@ single row has no such runs, it has a zero point, as in LiteRT's default.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, Target
+from tflite_ort.opmap.graph.costs import rounding_costs
 from tflite_ort.opmap.idioms.hybrid_products import (
     WeightMatrix,
     keeps_exact_codes,
     moved_codes,
     multiplied_codes,
 )
-from tflite_ort.opmap.idioms.rounding_costs import rounding_costs
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.marks import SUM_WITH_ROW
-from tflite_ort.schema import TensorView
 
 _LARGEST, _ZERO_POINT = 127, 128
 _MICROSOFT = "com.microsoft"
-# Of MatMulNBits: activations of 8 bits or as they are, the blocks of a row of weights that it
-# takes, and those that weights without blocks get, the fastest first: in blocks of 128 4-bit
-# weights take 0.65 to 0.8 of the time that they take in blocks of 32.
-_ROUNDED, _FLOATS, _BLOCKS, _RUNS = 4, 1, (32, 64, 128, 256), (128, 64, 32)
+# Of MatMulNBits: activations of 8 bits, and the blocks of a row that weights without blocks get,
+# the fastest first.
+ROUNDED, RUNS = 4, (128, 64, 32)
 # Nodes whose results are not negative, and those whose results are not if their first input is not.
 _NOT_NEGATIVE = {"Abs", "Exp", "HardSigmoid", "Relu", "Sigmoid", "Softmax", "Softplus"}
 _KEEP_SIGNS = {
     *("AveragePool", "GlobalAveragePool", "MaxPool", "ReduceMax", "ReduceMean", "ReduceSum"),
     *("Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"),
 }
-# Of 4-bit weights for several rows; more take 2 MB as floats.
-_MOST_UNPACKED = 2**19
 
 
 def rounded_product(
-    g: Graph, x: ir.Value, matrix: WeightMatrix, rows: int, added: ir.Value | None, sharing: int = 1
-) -> ir.Value | None:
-    """`x` [rows, K] times the transposed matrix, plus `added` [N]; None where floats are faster.
-
-    Args:
-        sharing: so many products of this size round the same rows, which is done once.
-    """
-    if not is_rounded(g, matrix, rows, sharing):
-        return None
+    g: Graph, x: ir.Value, matrix: WeightMatrix, rows: int, added: ir.Value | None
+) -> ir.Value:
+    """`x` [rows, K] times the transposed matrix, plus `added` [N], in 8 bits."""
     assert matrix.scale is not None
-    run = next((run for run in _RUNS if matrix.codes.shape[1] % run == 0), None)
+    run = next((run for run in RUNS if matrix.codes.shape[1] % run == 0), None)
     if rows == 1 and run is not None and rounds_runs(g) and not has_no_negatives(x):
         return _product_of_row(g, x, matrix, run, added)
     codes, middle = multiplied_codes(g, matrix)
@@ -78,7 +67,11 @@ def has_no_negatives(value: ir.Value) -> bool:
 
 
 def is_rounded(g: Graph, matrix: WeightMatrix, rows: int, sharing: int = 1) -> bool:
-    """Whether `rounded_product` is there for so many rows."""
+    """Whether `rounded_product` is faster than floats for so many rows.
+
+    Args:
+        sharing: so many products of this size round the same rows, which is done once.
+    """
     units, depth = matrix.codes.shape
     enough = is_enough(g.target, (rows, units, depth), sharing)
     return g.target.hybrid == "auto" and enough and keeps_exact_codes(g, matrix)
@@ -86,7 +79,7 @@ def is_rounded(g: Graph, matrix: WeightMatrix, rows: int, sharing: int = 1) -> b
 
 def rounds_runs(g: Graph) -> bool:
     """Whether MatMulNBits rounds the runs of a single row, and multiplies their codes exactly."""
-    return g.target.cpu_kernels and (g.target.weights == "int8" or g.target.exact_runs())
+    return g.target.weights == "int8" or g.target.exact_runs()
 
 
 def is_enough(target: Target, sizes: tuple[int, int, int], sharing: int) -> bool:
@@ -121,7 +114,7 @@ def _product_of_row(
         N=units,
         bits=8,
         block_size=run,
-        accuracy_level=_ROUNDED,
+        accuracy_level=ROUNDED,
     )
 
 
@@ -147,69 +140,3 @@ def _product_of_rows(
     one, zero_point = g.constant(1, np.float32), g.constant(_ZERO_POINT, np.uint8)
     operands = rounded, codes, one, scale, zero_point, *(() if middle is None else (middle,))
     return g.op("Mul", g.op("MatMulIntegerToFloat", *operands, domain=_MICROSOFT), steps)
-
-
-def unpacks_4_bits(g: Graph, filter: TensorView, rows: int) -> bool:
-    """Whether 4-bit weights become floats: with few of them Gemm is faster than MatMulNBits, with
-    several rows up to twice as fast."""
-    if g.target.hybrid != "auto" or not g.target.cpu_kernels or filter.blocks is not None:
-        return False
-    weights = filter.shape[0] * filter.shape[1]
-    return weights < (rounding_costs(g.target).row_weights if rows == 1 else _MOST_UNPACKED)
-
-
-def product_of_4_bits(g: Graph, x: ir.Value, filter: TensorView, rows: int) -> ir.Value | None:
-    """`x` [rows, K] times the transposed 4-bit weights; None where the target has no kernel of
-    them, or they are of another form.
-
-    With `hybrid="auto"` each run of a single row as long as a block of weights is rounded around 0
-    in steps of its own, which are no larger than those of the row.
-    """
-    scales = _scales_of_blocks(filter) if g.target.cpu_kernels and filter.is_constant else None
-    if scales is None:
-        return None
-    units, depth = filter.shape
-    blocks = scales.shape[1]
-
-    def laid() -> npt.NDArray[np.uint8]:
-        # ONNX Runtime's codes have the zero point 8.
-        return (filter.packed(4) ^ np.uint8(0x88)).reshape(units, blocks, -1)
-
-    codes = g.constants.laid(filter.constant, ("blocks", blocks), laid, filter.name)
-    rounds = g.target.hybrid == "auto" and _is_faster_in_blocks(g, x, filter, rows)
-    return g.op(
-        "MatMulNBits",
-        *(x, codes, g.constants.add(scales, "scales")),
-        domain=_MICROSOFT,
-        K=depth,
-        N=units,
-        bits=4,
-        block_size=depth // blocks,
-        accuracy_level=_ROUNDED if rounds else _FLOATS,
-    )
-
-
-def _is_faster_in_blocks(g: Graph, x: ir.Value, filter: TensorView, rows: int) -> bool:
-    """Whether MatMulNBits of 4 bits is faster with rounded rows, and no less exact than LiteRT: its
-    kernels round rows that meet blocks with a zero point."""
-    costs, (units, depth) = rounding_costs(g.target), filter.shape
-    most = 1 if filter.blocks is None else costs.block_rows
-    if filter.blocks is not None and has_no_negatives(x):
-        return False
-    return 1 <= rows <= most and units * depth >= costs.row_weights and rounds_runs(g)
-
-
-def _scales_of_blocks(filter: TensorView) -> npt.NDArray[np.float32] | None:
-    """The scale of each block [units, blocks] of a constant matrix; None where MatMulNBits does not
-    take its blocks."""
-    depth, quantization = filter.shape[-1], filter.quantization
-    if filter.blocks is not None:
-        scales = filter.blocks.scale.astype(np.float32)
-        return scales if filter.blocks.size in _BLOCKS else None
-    run = next((run for run in _RUNS if depth % run == 0), None)
-    if quantization is None or quantization.zero_point.any() or run is None:
-        return None
-    if quantization.per_channel and quantization.axis != 0:
-        return None
-    shape = filter.shape[0], depth // run
-    return np.broadcast_to(quantization.scale.reshape(-1, 1), shape).copy()

@@ -1,0 +1,38 @@
+"""Reshapes in a row as one: only the last shape counts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.rules.rule import NodesAround
+
+
+def join_reshapes(graph: ir.Graph, around: NodesAround) -> None:
+    """Let a Reshape of `graph` read what the Reshape before it reads, if nothing else reads that.
+
+    One that takes sizes of what it reads stays as it is.
+    """
+    reshapes = {id(node): node for node in graph.nodes if node.op_type == "Reshape"}
+    reads, gone = graph.read_counts(), set[int]()
+    reads.update(id(value) for value in graph.outputs)
+    for node in reshapes.values():
+        value, shape = node.inputs
+        before = None if value is None or reads[id(value)] > 1 else value.producer()
+        if before is None or id(before) not in reshapes or not _names_all_sizes(node, shape):
+            continue
+        if before.inputs[1] is None or before.inputs[1].const_value is None:
+            continue  # it fails where a computed shape does not fit
+        node.inputs = (before.inputs[0], shape)
+        gone.add(id(before))
+    if gone:
+        graph.nodes = [node for node in graph.nodes if id(node) not in gone]
+        graph.drop_unread()
+
+
+def _names_all_sizes(node: ir.Node, shape: ir.Value | None) -> bool:
+    """Whether no size is taken from the input: a 0 does that unless it means zero."""
+    constant = None if shape is None else shape.const_value
+    if constant is None:
+        return False
+    return bool(node.attributes.get("allowzero", 0)) or bool(np.all(constant.array != 0))
