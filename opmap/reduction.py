@@ -74,8 +74,7 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
     terms = _known_terms(op)
     planes = layout is Layout.FIRST and axes_of(op) == tuple(range(1, input.rank - 1))
     by_codes = sums_codes(terms, input, op.output) or takes_exact_sum(g, input, op.output, terms)
-    by_codes = by_codes and not g.target.paired_codes
-    if planes and not by_codes and pools_images(input, op.output, terms):
+    if planes and (g.target.paired_codes or not by_codes) and pools_images(input, op.output, terms):
         value = g.read(input, layout=layout)
         pooled = _of_some(op, g, g.op("GlobalAveragePool", value), value)
         if g.transposes_cancel(input):
