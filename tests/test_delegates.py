@@ -301,5 +301,6 @@ def test_a_provider_that_is_not_installed_says_what_has_it(
     monkeypatch: pytest.MonkeyPatch, name: str, package: str
 ) -> None:
     monkeypatch.setattr(plugins, "plugin_packages", list)
+    monkeypatch.setattr(plugins, "devices", list)
     with pytest.raises(MissingDelegate, match=f"; to install it: {package}$"):
         load_delegate(name)
