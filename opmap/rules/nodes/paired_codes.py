@@ -218,9 +218,6 @@ class _Paired:
 
     def _real(self, codes: ir.Value, own: _Scale, node: ir.Node) -> ir.Value:
         """The numbers that codes stand for."""
-        if _is_single(codes):
-            steps = _array(codes).astype(np.float32) - _array(own.zero)
-            return self._constants.add(steps.astype(np.float32) * _array(own.scale), "real")
         real = ir.Value(f"{codes.name}/before/{node.name}")
         return self._add(_DQ, [codes, own.scale, own.zero], real)
 
