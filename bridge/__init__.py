@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from tflite_ort.bundles import open_bundle as open_bundle
     from tflite_ort.export.exporting import export_onnx as export_onnx
     from tflite_ort.export.signatures import export_signatures as export_signatures
+    from tflite_ort.generation import EmbeddingModel as EmbeddingModel
     from tflite_ort.generation import Generated as Generated
     from tflite_ort.generation import GenerationError as GenerationError
     from tflite_ort.generation import LanguageModel as LanguageModel
     from tflite_ort.generation import generate as generate
     from tflite_ort.interpreter.interpreter import Interpreter as Interpreter
     from tflite_ort.interpreter.signatures import SignatureRunner as SignatureRunner
+    from tflite_ort.interpreter.trained import trained_model as trained_model
     from tflite_ort.litert.custom_interpreter import (
         InterpreterWithCustomOps as InterpreterWithCustomOps,
     )
@@ -84,7 +86,7 @@ _NAMES = {
     "bundles": "Bundle open_bundle",
     "litert.custom_interpreter": "InterpreterWithCustomOps",
     "export.exporting": "export_onnx",
-    "generation": "Generated GenerationError LanguageModel generate",
+    "generation": "EmbeddingModel Generated GenerationError LanguageModel generate",
     "export.signatures": "export_signatures",
     "litert.install": "Installed install_as",
     "interpreter.interpreter": "Interpreter",
@@ -102,6 +104,7 @@ _NAMES = {
         UnsupportedSchema UnsupportedVersion Untranslatable VersionError
     """,
     "interpreter.signatures": "SignatureRunner",
+    "interpreter.trained": "trained_model",
     "tuning.tuner": "Tuning",
     "verification": "Report extract verify",
     "versioning": "MutableOpResolver OpResolver Registration",

@@ -56,8 +56,9 @@ LAYERS = {
         {"cache"},
         {"interpreter"},
         {"export"},
-        {"compiled_model", "litert", "*"},
+        {"compiled_model", "*"},
         {"generation", "prediction", "tasks", "verification"},
+        {"litert"},
         {"__init__", "command", "frozen"},
         {"__main__"},
     ),
@@ -88,9 +89,9 @@ DYNAMIC_IMPORT = (
     "bridge/verification/litert_worker.py",
 )
 
-# Every package may import these modules, of which the first is the one above; they import no
-# others of ours but `collecting`.
-EVERYWHERE = {"tflite_ort.base.optional", "tflite_ort.base.records"}
+# Every package may import these modules: the one above, that of records, and the one that writes
+# files. They import no others of ours but `collecting` and `guard`.
+EVERYWHERE = {"tflite_ort.base.files", "tflite_ort.base.optional", "tflite_ort.base.records"}
 
 # The only file that catches all that code of a user may raise, and reports it.
 CALLS_USER_CODE = "versioning/registration.py"

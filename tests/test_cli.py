@@ -17,9 +17,9 @@ from tflite_ort import DelegateWarning, Interpreter
 from tflite_ort.command import arrays
 from tflite_ort.command.cli import app
 from tflite_ort.command.demo import digits_model, held_out
-from tflite_ort.command.provider_choices import provider_choices
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.prediction import images
+from tflite_ort.providers.provider_choices import provider_choices
 from tflite_ort.schema import (
     AddOptions,
     GatherOptions,

@@ -327,8 +327,13 @@ def test_one_message_in_the_place_of_a_list() -> None:
 
 def test_a_classifier_without_labels() -> None:
     path = model_path("tflite-support__mobilenet_v2_1.0_224_quant.tflite")
-    with pytest.raises(ModelError, match=r"a network for embedding, .* a label for each element"):
-        vision.ImageClassifier.create_from_model_path(str(path))
+    picture = np.random.default_rng(0).integers(0, 256, (90, 120, 3), np.uint8)
+    with vision.ImageClassifier.create_from_model_path(str(path)) as classifier:
+        found = classifier.classify(picture).classifications[0].categories
+    with vision.ImageEmbedder.create_from_model_path(str(path)) as embedder:
+        vector = embedder.embed(picture).embeddings[0].embedding
+    assert len(found) == 1001 and found[0].category_name == ""
+    np.testing.assert_array_equal([vector[each.index] for each in found], [e.score for e in found])
 
 
 # The command line --------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ PUBLIC = [
     "Delegate",
     "DelegateError",
     "DelegateWarning",
+    "EmbeddingModel",
     "ExecutionProviderDelegate",
     "ExportError",
     "ExportWarning",
@@ -84,6 +85,7 @@ PUBLIC = [
     "load_delegate",
     "open_bundle",
     "share_threads",
+    "trained_model",
     "verify",
 ]
 

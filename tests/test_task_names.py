@@ -145,7 +145,7 @@ def test_enumerations_and_base_options() -> None:
     }
     names = [each.name for each in fields(tasks.BaseOptions)]
     assert names[:3] == ["model_asset_path", "model_asset_buffer", "delegate"]
-    assert (tasks.BaseOptions.Delegate.CPU, tasks.BaseOptions.Delegate.GPU) == (0, 1)
+    assert (tasks.BaseOptions.Delegate.CPU, tasks.BaseOptions.Delegate.GPU) == (1, 2)
     assert tasks.tasks is tasks, "mp.tasks.vision, where mp is this module"
 
 

@@ -238,7 +238,7 @@ def test_faces_are_smoothed_in_a_video() -> None:
     assert still[2] != still[1]
 
 
-def test_a_pose() -> None:
+def pose_bundle() -> bytes:
     size, cells = 256, 64
     raw = np.zeros((1, 195))
     raw[0, 3::5] = 2.0
@@ -257,8 +257,14 @@ def test_a_pose() -> None:
         "pose_detector.tflite": detector(224, 2254, 4, 700, keypoints),
         "pose_landmarks_detector.tflite": network(size, outputs),
     }
+    return task(files)
+
+
+def test_a_pose() -> None:
     mode = vision.RunningMode.VIDEO
-    options = vision.PoseLandmarkerOptions(base(task(files)), mode, output_segmentation_masks=True)
+    options = vision.PoseLandmarkerOptions(
+        base(pose_bundle()), mode, output_segmentation_masks=True
+    )
     landmarker = vision.PoseLandmarker.create_from_options(options)
     for number in range(3):
         found = landmarker.detect_for_video(IMAGE, 33 * number)

@@ -7,10 +7,11 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tflite_ort.base.optional import late
 from tflite_ort.bundles.entries import BUNDLE, MODEL, Entry
 from tflite_ort.bundles.litertlm import litertlm_entries, starts_litertlm
 from tflite_ort.bundles.zip_archive import archive_entries, ends_archive, starts_archive
@@ -25,6 +26,11 @@ from tflite_ort.schema import (
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.other_formats import archive_format
 from tflite_ort.schema.file.plain_files import IDENTIFIER, file_content
+
+if TYPE_CHECKING:
+    from tflite_ort.base import hub
+else:
+    hub = late("tflite_ort.base.hub")
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
@@ -161,6 +167,8 @@ def _bytes(source: Source) -> tuple[memoryview, str]:
     try:
         content = file_content(path)
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and (found := hub.local_file(path)) is not None:
+            return _bytes(found)
         raise UnreadableModel(f"Could not open '{path}': {error.strerror or error}") from error
     return content.data, PurePath(path).name
 

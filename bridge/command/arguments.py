@@ -13,7 +13,6 @@ from typing import Annotated, TypeVar
 import typer
 
 from tflite_ort.command.budget_choices import budgets_of
-from tflite_ort.command.provider_choices import provider_choices
 from tflite_ort.model.opening import is_model
 from tflite_ort.model.resolvers import load_resolver
 from tflite_ort.prediction.images import Normalization, takes_images
@@ -21,6 +20,7 @@ from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.tensors import InputColumn
 from tflite_ort.providers.delegates import AUTO, ProviderChoices
 from tflite_ort.providers.names import known_short_names
+from tflite_ort.providers.provider_choices import provider_choices
 from tflite_ort.schema import Budgets
 from tflite_ort.versioning.resolver import OpResolver
 

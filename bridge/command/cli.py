@@ -47,6 +47,11 @@ VERBS = {
         "Run a model over many inputs. The same command goes on with a job that was interrupted.",
     ),
     "generate": Verb("generate:generate", "Let a bundle with a language model answer a prompt."),
+    "embed": Verb(
+        "embed:embed",
+        "Make vectors of texts with a text encoder: each is 1 long, so products of two are "
+        "cosines.",
+    ),
     "export": Verb(
         "export:export",
         "Write a model as ONNX; of a bundle every model, with a list of them, into a folder.",
@@ -54,6 +59,11 @@ VERBS = {
     "triton": Verb(
         "triton:triton",
         "Write a model for Triton: the exported file, its configuration, and labels.",
+    ),
+    "as": Verb(
+        "stand_in:app",
+        "Run a program that imports tflite_runtime, ai_edge_litert, tensorflow.lite or mediapipe, "
+        "with this library in its place.",
     ),
     "inspect": Verb(
         "inspect:inspect",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tflite_ort.fallback_kernels import custom_kernel
 from tflite_ort.opmap import custom_translator
 from tflite_ort.schema.file import flex_table
-from tflite_ort.schema.flex.rewriting import rewriting_of
+from tflite_ort.schema.flex.rewriting import is_replaced
 from tflite_ort.schema.values.operators import FLEX
 
 _HEAD = """# TensorFlow's operators (Flex)
@@ -39,6 +39,9 @@ here yet can be [registered](custom_operators.md); what you register comes first
   iteration makes, become tensors with one dimension more before anything is translated. So an LSTM
   with an open batch becomes one LSTM node of ONNX, as one with batch 1 does. All elements of a
   list have to have one shape. A list of lists, or one that enters or leaves the model, is refused.
+- **Variables**: an optimizer, and what else changes a variable, is computed from what the variables
+  hold, and what it gives is assigned to them. **Checkpoints** are TensorFlow's own, of files that
+  the model is given as an input: see [training](training.md).
 
 The node that a model has for an operator is held against TensorFlow's definition (of TensorFlow
 2.21): inputs, outputs, types and attributes. An attribute that the definition does not have is
@@ -62,7 +65,9 @@ Known differences:
 - TensorFlow leaves the moments of `FusedBatchNorm` unwritten in inference; here they are those that
   it is given.
 - `TopKV2` with `sorted=False` has the order of a heap in TensorFlow, and is sorted here.
-- Pools of the largest pass over NaN in TensorFlow; ONNX Runtime may give NaN.
+- Pools of the largest, and their gradients, pass over NaN in TensorFlow; ONNX Runtime may give NaN.
+- The interpreter of TensorFlow 2.18.1 has no gradients of convolutions with dilations or groups;
+  here they are computed.
 - `Cholesky` of a matrix that is not positive definite, and `MatrixTriangularSolve` with a zero on
   the diagonal, are refused; TensorFlow gives NaN or infinity.
 
@@ -84,7 +89,8 @@ no rows to write.
    `site.node["name"]` is an attribute, `site.input("x")` and `site.all("values")` are inputs,
    `site.constant(index)` the values of one that stands in the file, `site.through(...)` the result
    of one operator more. Return False where it is not the same: for types, say, for which TFLite
-   computes something else. `refuse_rest("FAMILY")`, the last line of
+   computes something else. An operator that stays, with other inputs and outputs
+   (`site.stay(...)`), is registered with `stays=True`. `refuse_rest("FAMILY")`, the last line of
    `fallback_kernels/flex/FAMILY.py`, lets such operators be refused with their types, unless they
    have a kernel.
 2. Otherwise write a shape rule in `schema/shapes/flex/FAMILY.py` (`@flex_rule("Name")`), a kernel
@@ -146,9 +152,9 @@ def _table(names: list[str], rows: dict[str, tuple[bool, bool, str]]) -> Iterato
 
 def _row(name: str) -> tuple[bool, bool, str]:
     """Whether an operator runs, whether it exports, and the types that it takes."""
-    rewritten = rewriting_of(name) is not None
-    runs = rewritten or bool(custom_kernel.versions(FLEX + name))
-    exports = rewritten or bool(custom_translator.versions(FLEX + name))
+    replaced = is_replaced(name)
+    runs = replaced or bool(custom_kernel.versions(FLEX + name))
+    exports = replaced or bool(custom_translator.versions(FLEX + name))
     operator = flex_table.flex_operator(name)
     data = operator.attributes.get("T") if operator is not None else None
     types = " ".join(each for each in (data.allowed if data else ()) if each in _KNOWN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import types
 import typing
@@ -23,7 +24,9 @@ from tflite_ort.command.terminal import complain, say
 
 if TYPE_CHECKING:
     from tflite_ort import schema
+    from tflite_ort.base import hub
 else:
+    hub = late("tflite_ort.base.hub")
     schema = late("tflite_ort.schema")
 
 _WORDS: dict[Any, str] = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
@@ -78,6 +81,7 @@ class VerbCommand(TyperCommand):
         """Run the verb, and show so if it takes long."""
         with activity.during(str(ctx.info_name)):
             try:
+                _find_models(ctx.params)
                 with guarding(ctx):
                     return super().invoke(ctx)
             except (schema.ModelError, schema.VersionError, schema.ExportError) as error:
@@ -97,6 +101,23 @@ class VerbCommand(TyperCommand):
         shared = [_option(each, words) for each in options if _place(each)]
         arguments = [_argument(each) for each in self.params if _is_argument(each)]
         return Told(*_heading(ctx, self.help), arguments, own, shared)
+
+
+def _find_models(given: dict[str, Any]) -> None:
+    """Put files in the place of references to models of Hugging Face."""
+    for name in ("model", "models", "bundle"):
+        value = given.get(name)
+        if isinstance(value, list | tuple):
+            given[name] = [_found(each) for each in value]
+        elif value is not None:
+            given[name] = _found(value)
+            if given[name] is not value and given.get("out", "") is None:
+                given["out"] = os.curdir  # and not beside the model, in the cache
+
+
+def _found(path: Any) -> Any:
+    """A path, as a text still or as what it becomes, of a file."""
+    return path if os.path.lexists(path) else hub.local_file(os.fspath(path)) or path
 
 
 def _sole_model(given: Mapping[str, Any]) -> Path | None:

@@ -47,6 +47,9 @@ _OVERLAP = 0.3
 _POSTPROCESS = "TFLite_Detection_PostProcess"
 _INTEGERS = {TensorType.UINT8: "uint8", TensorType.INT8: "int8"}
 _FEWEST_SAMPLES = 1000
+# What a vector may be, as somebody wants it who knows; a vector of scores, and one of sound.
+_SCORED, _HEARD = ("classifier", "audio classifier"), "audio embedding"
+_VECTORS = (*_SCORED, "embedding", _HEARD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class _Network:
     model: Model
     told: SubGraphMetadata
     labels: tuple[str, ...]
+    wanted: str = ""
 
     @property
     def described(self) -> Sequence[TensorMetadata]:
@@ -141,20 +145,24 @@ class _Network:
 
 
 def kind_of(
-    model: Model, told: SubGraphMetadata | None = None, labels: tuple[str, ...] = ()
+    model: Model,
+    told: SubGraphMetadata | None = None,
+    labels: tuple[str, ...] = (),
+    wanted: str = "",
 ) -> Kind | None:
     """What `model` is; None where it is nothing that is known here.
 
     Args:
         told: what its metadata says of its main subgraph.
         labels: of its classes.
+        wanted: the kind that a vector is where nothing contradicts.
 
     Raises:
         MalformedModel: what it says of a detector is damaged.
     """
     if not model.subgraphs:
         return None
-    network = _Network(model, told or SubGraphMetadata(), labels)
+    network = _Network(model, told or SubGraphMetadata(), labels, wanted)
     if len(model.subgraphs[0].inputs) != 1:
         return _gestures(network)
     for kind_told in (
@@ -362,17 +370,21 @@ def _classifier(network: _Network) -> Kind | None:
     if len(shapes) != 1 or not shapes[0] or math.prod(shapes[0]) != shapes[0][-1]:
         return None
     count = shapes[0][-1]
-    scored = network.last() in ("LOGISTIC", "SOFTMAX") or len(network.labels) == count
     if count < 2:
         return None
+    scored = network.last() in ("LOGISTIC", "SOFTMAX") or len(network.labels) == count
+    if network.wanted in _VECTORS:
+        scored = network.wanted in _SCORED
     if not scored:
         build_vector = partial(embedding, count=count)
+        if network.wanted == _HEARD:
+            return Kind(_HEARD, build_vector, None, _sound_facts(network))
         return Kind("embedding", build_vector, network.prepared(_FROM_MINUS_ONE))
 
     def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
         return scores.classes(nodes, raw[0], count)
 
-    if _is_sound(network):
+    if network.wanted == "audio classifier" or _is_sound(network):
         return Kind("audio classifier", build, None, _sound_facts(network))
     return Kind("classifier", build, network.prepared(_FROM_MINUS_ONE))
 

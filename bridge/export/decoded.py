@@ -16,8 +16,11 @@ from tflite_ort.schema import ExportError, Model
 IMAGE = "image"
 
 
-def known_kind(model: Model, origin: Source | None) -> Kind | None:
+def known_kind(model: Model, origin: Source | None, wanted: str = "") -> Kind | None:
     """What a model is that was read from `origin`; None where that is not known.
+
+    Args:
+        wanted: the kind that it is where nothing contradicts.
 
     Raises:
         MalformedModel: its metadata is damaged.
@@ -26,7 +29,7 @@ def known_kind(model: Model, origin: Source | None) -> Kind | None:
     metadata = model_metadata(model, origin)
     labels = next((each.labels for each in metadata.outputs if each.labels), ())
     told = metadata.table.subgraph_metadata if metadata.table is not None else ()
-    return kind_of(model, told[0] if told else None, labels)
+    return kind_of(model, told[0] if told else None, labels, wanted)
 
 
 def write_decoded(

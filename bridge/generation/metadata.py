@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tflite_ort.bundles import Bundle
@@ -11,6 +11,7 @@ from tflite_ort.schema import MalformedBundle
 from tflite_ort.schema.file.wire import Message
 
 LLM, EXECUTOR = "LlmMetadataProto", "ExecutorMetadataProto"
+EMBEDDING = "EmbeddingMetadataProto"
 
 # The models that LlmModelType tells apart.
 MODEL_TYPES = {
@@ -128,6 +129,25 @@ def language_metadata(bundle: Bundle) -> LanguageMetadata:
         states=states.messages(2, StateBuffer.of),
         window=states.message(3).integer(3),
     )
+
+
+def embedding_ends(
+    bundle: Bundle, tokens: Callable[[str], Sequence[int]]
+) -> tuple[Sequence[int] | None, Sequence[int]]:
+    """The tokens before and behind a text that is embedded; None before it if nothing is said.
+
+    Args:
+        tokens: of a text.
+
+    Raises:
+        MalformedBundle: the message is damaged, or larger than 1 MiB.
+    """
+    if not any(entry.kind == EMBEDDING for entry in bundle.entries):
+        return None, ()
+    said = _section(bundle, EMBEDDING)
+    ends = [Token.of(said.message(number)) if number in said else None for number in (2, 3)]
+    start, end = ((e.ids or tuple(tokens(e.text)) if e is not None else ()) for e in ends)
+    return start, end
 
 
 def _section(bundle: Bundle, kind: str) -> Message:

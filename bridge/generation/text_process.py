@@ -66,7 +66,8 @@ class Tokenizers:
 
     def __init__(self) -> None:
         self._made: Any = None
-        self.answers: Answers = {b"f": self._read, b"t": self._tokens, b"s": self._texts}
+        self.answers: Answers = {b"f": self._read, b"t": self._tokens, b"w": self._whole}
+        self.answers = {**self.answers, b"s": self._texts}
 
     def _read(self, content: bytes) -> None:
         """The file of a tokenizer."""
@@ -82,6 +83,16 @@ class Tokenizers:
             found: list[int] = self._made.encode(text)
         else:
             found = self._made.encode(text, add_special_tokens=False).ids
+        return found
+
+    def _whole(self, content: bytes) -> list[int]:
+        """The tokens of a text, and those that the tokenizer puts around it."""
+        text = json.loads(content)
+        if library.__name__ == "tokenizers":
+            found: list[int] = self._made.encode(text).ids
+        else:
+            around = {"add_bos": self._made.bos_id() >= 0, "add_eos": self._made.eos_id() >= 0}
+            found = self._made.encode(text, **around)
         return found
 
     def _texts(self, content: bytes) -> list[str]:

@@ -53,6 +53,14 @@ class Vocabulary:
         """
         return tuple(self._library.ask(b"t", text))
 
+    def whole(self, text: str) -> tuple[int, ...]:
+        """The tokens of a text, and those that stand around it.
+
+        Raises:
+            GenerationError: the tokenizer fails.
+        """
+        return tuple(self._library.ask(b"w", text))
+
     def text(self, tokens: Sequence[int]) -> str:
         """The text of tokens.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.machinery import ModuleSpec
 from types import MappingProxyType, ModuleType
@@ -33,8 +33,10 @@ from tflite_ort.providers.traits import FULL_PRECISION
 
 if TYPE_CHECKING:
     from tflite_ort.base import suggestions
+    from tflite_ort.litert import mediapipe_names
 else:
     suggestions = late("tflite_ort.base.suggestions")
+    mediapipe_names = late("tflite_ort.litert.mediapipe_names")
 
 _INTERPRETER: Mapping[str, Any] = {
     "Delegate": Delegate,
@@ -71,7 +73,7 @@ _COMPILED_IN: Mapping[str, Sequence[str]] = {
     **{key: [kind.__name__ for kind in kinds] for key, kinds in VENDOR_CLASSES.items()},
 }
 # The release of TFLite whose interpreter has these names and methods.
-_VERSION = "2.21.0"
+TFLITE_VERSION = "2.21.0"
 # What is installed by name: modules, the package first, and what they hold.
 _LAYOUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "tflite_runtime": {"tflite_runtime": {}, "tflite_runtime.interpreter": _INTERPRETER},
@@ -106,6 +108,8 @@ _LAYOUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "tensorflow._api.v2.lite.experimental": _EXPERIMENTAL,
     },
 }
+_MEDIAPIPE = "mediapipe"
+NAMES = (*_LAYOUTS, _MEDIAPIPE)
 # The module of an installed TensorFlow that defines the interpreter: all others take it from there.
 _DEFINED = {"tensorflow.lite": "tensorflow.lite.python.interpreter"}
 
@@ -118,10 +122,14 @@ class Installed(Closing):
         name: str,
         layout: Mapping[str, Mapping[str, Any]],
         anywhere: Mapping[str, Any] = MappingProxyType({}),
+        undone: Callable[[], None] | None = None,
     ) -> None:
         self._package, root = name, name.partition(".")[0]
+        self._undone = undone
         before, parent = set(sys.modules), name.rpartition(".")[0]
-        originals = {key: _original(key) for key in (*([parent] if parent else []), *layout)}
+        keys = (*([parent] if parent else []), *layout)
+        # Nothing of MediaPipe passes through: its import takes seconds, and it would stay loaded.
+        originals = {key: None if name == _MEDIAPIPE else _original(key) for key in keys}
         self._hidden = {key: sys.modules[key] for key in layout if key in sys.modules}
         theirs = {key: module for key, module in self._hidden.items() if key in before}
         importers = _importers(root, theirs, layout)
@@ -167,6 +175,8 @@ class Installed(Closing):
             if self._modules and key.startswith(f"{self._package}.") and package in self._hidden:
                 vars(self._hidden[package]).setdefault(attribute, module)
         self._modules, self._attached, self._hidden = {}, [], {}
+        if self._undone is not None:
+            self._undone()
 
 
 def install_as(
@@ -185,9 +195,10 @@ def install_as(
 
     Args:
         name: ``"tflite_runtime"``, ``"ai_edge_litert"`` or ``"tensorflow.lite"``. Of a package of
-            that name that is installed, everything but the interpreter passes through.
+            that name that is installed, everything but the interpreter passes through. Or
+            ``"mediapipe"``, for `tflite_ort.tasks`, which takes the place of the whole package.
         providers, hybrid, cache, num_threads, precision: of `Interpreter`, where that code gives
-            none.
+            none. Tasks of mediapipe take neither `hybrid` nor `cache`.
 
     Raises:
         ValueError: another name, or an argument that `Interpreter` refuses.
@@ -206,13 +217,12 @@ def install_as(
         "num_threads": num_threads,
         "precision": precision,
     }
-    if name not in _LAYOUTS:
-        near = suggestions.suggestion(name, _LAYOUTS)
-        raise ValueError(
-            f"cannot be installed as {name!r}, only as one of {sorted(_LAYOUTS)}{near}"
-        )
-    _check(given)
     arguments = {key: value for key, value in given.items() if value is not None}
+    check_installable(name, arguments)
+    if name == _MEDIAPIPE:
+        mediapipe_names.say(arguments)
+        layout = mediapipe_names.mediapipe_layout()
+        return Installed(name, layout, undone=partial(mediapipe_names.say, {}))
     layout, defined = _LAYOUTS[name], _DEFINED.get(name)
     if defined and hasattr(_original(defined), "Interpreter"):
         layout = {defined: layout[defined]}
@@ -228,15 +238,23 @@ def install_as(
     return Installed(name, modules, named(_INTERPRETER))
 
 
-def _check(given: Mapping[str, Any]) -> None:
-    """Refuse now what `Interpreter` would refuse later."""
-    check_threads(given["num_threads"])
-    if given["hybrid"] is not None:
-        check_hybrid(given["hybrid"])
-    precision = FULL_PRECISION if given["precision"] is None else given["precision"]
+def check_installable(name: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse now what `Interpreter` would refuse later.
+
+    Raises:
+        ValueError: another name, or an argument that `Interpreter` refuses.
+        DelegateError: the installed onnxruntime has no such provider.
+    """
+    if name not in NAMES:
+        near = suggestions.suggestion(name, NAMES)
+        raise ValueError(f"cannot be installed as {name!r}, only as one of {sorted(NAMES)}{near}")
+    check_threads(arguments.get("num_threads"))
+    if "hybrid" in arguments:
+        check_hybrid(arguments["hybrid"])
+    precision = arguments.get("precision", FULL_PRECISION)
     check_precision(precision)
-    if given["providers"] is not None and given["providers"] != AUTO:
-        chosen_delegates(OpResolverType.AUTO, (), given["providers"], precision)
+    if arguments.get("providers", AUTO) != AUTO:
+        chosen_delegates(OpResolverType.AUTO, (), arguments["providers"], precision)
 
 
 class _StandIn(ModuleType):
@@ -257,7 +275,7 @@ class _StandIn(ModuleType):
         self.__spec__ = ModuleSpec(key, None, is_package=True)
         self.__path__ = list(getattr(original, "__path__", ()))
         if original is None:
-            vars(self).update(names, __version__=_VERSION)
+            vars(self).update({"__version__": TFLITE_VERSION, **names})
             return
         ours = {each: value for each, value in anywhere.items() if hasattr(original, each)}
         vars(self).update(

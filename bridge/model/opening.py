@@ -22,13 +22,14 @@ from tflite_ort.schema.file.plain_files import (
 )
 
 if TYPE_CHECKING:
-    from tflite_ort.base import suggestions
+    from tflite_ort.base import hub, suggestions
     from tflite_ort.bundles import bundle
     from tflite_ort.schema import Budgets, Model
     from tflite_ort.schema.file import read
 else:
     read = late("tflite_ort.schema.file.read")
     bundle = late("tflite_ort.bundles.bundle")
+    hub = late("tflite_ort.base.hub")
     suggestions = late("tflite_ort.base.suggestions")
 
 Array = npt.NDArray[Any]
@@ -136,6 +137,7 @@ def opened_file(
         file = _file_at(os.fsdecode(path))
         if file.content[4:8].data == IDENTIFIER or not _is_bundle(file.content[:_MAGIC].data):
             return file
+        path = file.path
     source: bundle.Source | None = os.fsdecode(path) if path else content
     if source is None:
         raise ValueError("`model_path` or `model_content` must be specified.")
@@ -167,6 +169,17 @@ def opened_model(
     return read.read_content(
         file.content, file.folder, external_roots=external_roots, budgets=budgets
     )
+
+
+def file_of(source: bundle.Source) -> bundle.Source:
+    """`source`, or the file of a model of Hugging Face if it is a reference to one.
+
+    Raises:
+        UnreadableModel: as `hub.local_file`.
+    """
+    if isinstance(source, (bytes, bytearray, memoryview)) or os.path.lexists(source):
+        return source
+    return hub.local_file(os.fsdecode(source)) or source
 
 
 def holds_bundle(source: bundle.Source) -> bool:
@@ -206,6 +219,7 @@ def model_source(
     Raises:
         ModelError: as `open_bundle` and `Bundle.model_entry`.
     """
+    source = file_of(source)
     if name is None and not holds_bundle(source):
         return source
     return bundle.open_bundle(source, budgets=budgets).model_content(name)
@@ -215,6 +229,8 @@ def _file_at(path: str) -> ModelFile:
     try:
         content, status = _shared_content(path) if _CONTENTS else content_and_status(path)
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and (found := hub.local_file(path)) is not None:
+            return _file_at(found)
         said = f"{error.strerror or error}{suggestions.unopened(error)}"
         raise UnreadableModel(f"Could not open '{path}': {said}") from error
     except ValueError as error:  # a name with a zero byte

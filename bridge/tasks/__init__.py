@@ -16,7 +16,17 @@ from __future__ import annotations
 
 import sys
 
-from tflite_ort.tasks import audio, components, containers, processors, vision
+from tflite_ort.tasks import (
+    audio,
+    components,
+    containers,
+    drawing_styles,
+    processors,
+    solutions,
+    text,
+    vision,
+)
+from tflite_ort.tasks import painting as drawing_utils
 from tflite_ort.tasks.audio_data import AudioData
 from tflite_ort.tasks.classifiers import (
     AudioClassifier,
@@ -30,6 +40,12 @@ from tflite_ort.tasks.detectors import (
     ObjectDetector,
     ObjectDetectorOptions,
 )
+from tflite_ort.tasks.embedders import (
+    AudioEmbedder,
+    AudioEmbedderOptions,
+    ImageEmbedder,
+    ImageEmbedderOptions,
+)
 from tflite_ort.tasks.face_landmarker import FaceLandmarker, FaceLandmarkerOptions
 from tflite_ort.tasks.gesture_recognizer import GestureRecognizer, GestureRecognizerOptions
 from tflite_ort.tasks.hand_landmarker import HandLandmarker, HandLandmarkerOptions
@@ -37,14 +53,22 @@ from tflite_ort.tasks.image import Image, ImageFormat
 from tflite_ort.tasks.image_segmenter import ImageSegmenter, ImageSegmenterOptions
 from tflite_ort.tasks.options import BaseOptions, ImageProcessingOptions, RectF, RunningMode
 from tflite_ort.tasks.pose_landmarker import PoseLandmarker, PoseLandmarkerOptions
+from tflite_ort.tasks.text_tasks import (
+    TextClassifier,
+    TextClassifierOptions,
+    TextEmbedder,
+    TextEmbedderOptions,
+)
 
-# So that ``mp.tasks.vision`` is there, where ``mp`` is this module.
-tasks = sys.modules[__name__]
+# So that ``mp.tasks.vision`` is there, where ``mp`` is this module, and ``tasks.python``.
+tasks = python = sys.modules[__name__]
 
 __all__ = [
     "AudioClassifier",
     "AudioClassifierOptions",
     "AudioData",
+    "AudioEmbedder",
+    "AudioEmbedderOptions",
     "BaseOptions",
     "FaceDetector",
     "FaceDetectorOptions",
@@ -57,6 +81,8 @@ __all__ = [
     "Image",
     "ImageClassifier",
     "ImageClassifierOptions",
+    "ImageEmbedder",
+    "ImageEmbedderOptions",
     "ImageFormat",
     "ImageProcessingOptions",
     "ImageSegmenter",
@@ -67,10 +93,19 @@ __all__ = [
     "PoseLandmarkerOptions",
     "RectF",
     "RunningMode",
+    "TextClassifier",
+    "TextClassifierOptions",
+    "TextEmbedder",
+    "TextEmbedderOptions",
     "audio",
     "components",
     "containers",
+    "drawing_styles",
+    "drawing_utils",
     "processors",
+    "python",
+    "solutions",
     "tasks",
+    "text",
     "vision",
 ]

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, overload
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.base.closing import Closing
-from tflite_ort.prediction.pool import cores, spread
-from tflite_ort.prediction.sound import HIGHEST_RATE
-from tflite_ort.schema import ModelError
 from tflite_ort.tasks.audio_data import AudioData
 from tflite_ort.tasks.containers import ClassificationResult, Classifications
 from tflite_ort.tasks.detectors import Choice
@@ -22,10 +16,9 @@ from tflite_ort.tasks.network import Network, networks
 from tflite_ort.tasks.options import AudioRunningMode, BaseOptions
 from tflite_ort.tasks.processors import ClassifierOptions
 from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTask, VisionTaskOptions
+from tflite_ort.tasks.windows import SoundTask, rate_of
 
 Array = npt.NDArray[Any]
-
-_DEFAULT_RATE = 16_000.0
 
 
 @dataclass
@@ -89,7 +82,7 @@ class AudioClassifierOptions:
     result_callback: Callable[[ClassificationResult, int], None] | None = None
 
 
-class AudioClassifier(Closing):
+class AudioClassifier(SoundTask[ClassificationResult]):
     """What is heard in each window of a sound. Windows are as long as the model's input and follow
     each other without overlap; the last one is filled with silence.
 
@@ -98,54 +91,20 @@ class AudioClassifier(Closing):
         ValueError: the options contradict each other.
     """
 
+    _options_class = AudioClassifierOptions
+    _model: ClassVar[Mapping[str, str]] = {"classifier": "audio classifier"}
+
     def __init__(self, options: AudioClassifierOptions) -> None:
         streams = options.running_mode is AudioRunningMode.AUDIO_STREAM
         if streams != (options.result_callback is not None):
             raise ValueError("a result callback is for the audio stream mode, and needed there")
-        self._options = options
-        (self._network,) = networks(options.base_options, {"classifier": "audio classifier"})
+        super().__init__(options)
         self._choice = Choice.of(options, self._network.labels)
-        self._rate = float(self._network.kind.facts.get("sample_rate") or _DEFAULT_RATE)
-        if self._rate > HIGHEST_RATE:
-            raise ModelError(f"the model asks for sound at {self._rate:.0f} Hz")
-        self._shape = self._network.input_shape
         self._waiting = np.zeros(0, np.float32)
         self._last: int | None = None
         self._streamed: float | None = None
 
-    @classmethod
-    def create_from_model_path(cls, model_path: str | os.PathLike[str]) -> Self:
-        """A task for clips, with default options."""
-        return cls(AudioClassifierOptions(BaseOptions(model_asset_path=model_path)))
-
-    @classmethod
-    def create_from_options(cls, options: AudioClassifierOptions) -> Self:
-        """A task with these options."""
-        return cls(options)
-
-    @overload
-    def classify(self, audio_clip: AudioData) -> list[ClassificationResult]: ...
-
-    @overload
-    def classify(self, audio_clip: Sequence[AudioData]) -> list[list[ClassificationResult]]: ...
-
-    def classify(
-        self, audio_clip: AudioData | Sequence[AudioData]
-    ) -> list[ClassificationResult] | list[list[ClassificationResult]]:
-        """The classes of each window of a clip, or of each clip of a list.
-
-        Raises:
-            ValueError: the task is in another mode, or the sound has no sample rate.
-        """
-        self._check_mode(AudioRunningMode.AUDIO_CLIPS)
-        if not isinstance(audio_clip, AudioData):
-            return spread(self._windows, audio_clip, cores())
-        return self._windows(audio_clip)
-
-    def _windows(self, clip: AudioData) -> list[ClassificationResult]:
-        sound, size = self._resampled(clip), self._window
-        starts = range(0, max(len(sound), 1), size)
-        return [self._heard(sound[start:][:size], start) for start in starts]
+    classify = SoundTask._on_clip
 
     def classify_async(self, audio_block: AudioData, timestamp_ms: int) -> None:
         """Take the next block of a stream; the callback gets the result of each full window.
@@ -158,7 +117,7 @@ class AudioClassifier(Closing):
                 than the blocks before, or the time is no later one.
         """
         self._check_mode(AudioRunningMode.AUDIO_STREAM)
-        callback, rate = self._options.result_callback, _rate(audio_block)
+        callback, rate = self._options.result_callback, rate_of(audio_block)
         assert callback is not None
         if self._streamed not in (None, rate):
             raise ValueError(
@@ -180,33 +139,10 @@ class AudioClassifier(Closing):
                 f"Task is not initialized with the {told} mode. Current running mode:{mode}"
             )
 
-    @property
-    def _window(self) -> int:
-        return int(np.prod(self._shape))
+    def _check_clips(self) -> None:
+        self._check_mode(AudioRunningMode.AUDIO_CLIPS)
 
-    def _heard(self, window: Array, start: int) -> ClassificationResult:
-        whole = np.zeros(self._window, np.float32)
-        whole[: len(window)] = window
+    def _result(self, window: Array, time_ms: int) -> ClassificationResult:
         threshold = self._options.score_threshold
-        found = classes_found(self._network, self._choice, whole.reshape(self._shape), threshold)
-        return ClassificationResult([found], int(start * 1000 / self._rate))
-
-    def _resampled(self, sound: AudioData) -> Array:
-        """One channel at the model's rate, by linear interpolation."""
-        rate, mono = _rate(sound), np.asarray(sound.buffer.mean(axis=1))
-        if rate == self._rate or not len(mono):
-            return mono
-        times = np.arange(0, len(mono), rate / self._rate)
-        return np.asarray(np.interp(times, np.arange(len(mono)), mono), np.float32)
-
-    def close(self) -> None:
-        """End it."""
-
-
-def _rate(sound: AudioData) -> float:
-    rate = sound.audio_format.sample_rate
-    if rate is None:
-        raise ValueError("Must provide the audio sample rate in audio data.")
-    if not 0 < rate < math.inf:
-        raise ValueError(f"a sample rate is above 0, got {rate}")
-    return float(rate)
+        found = classes_found(self._network, self._choice, window, threshold)
+        return ClassificationResult([found], time_ms)

@@ -144,6 +144,13 @@ _OVAL = _ring(
 )
 
 
+# Down the bridge, and around the nostrils.
+_NOSE = (
+    (168, 6, 197, 195, 5, 4, 1, 19, 94, 2),
+    (98, 97, 2, 326, 327, 294, 278, 344, 440, 275, 4, 45, 220, 115, 48, 64, 98),
+)
+
+
 class FaceLandmarksConnections:
     """Lines between the 478 points of a face."""
 
@@ -159,6 +166,7 @@ class FaceLandmarksConnections:
     FACE_LANDMARKS_RIGHT_EYEBROW: ClassVar = _joined((46, 53, 52, 65, 55), (70, 63, 105, 66, 107))
     FACE_LANDMARKS_RIGHT_IRIS: ClassVar = _joined(_ring(469, 470, 471, 472))
     FACE_LANDMARKS_FACE_OVAL: ClassVar = _joined(_OVAL)
+    FACE_LANDMARKS_NOSE: ClassVar = _joined(*_NOSE)
     FACE_LANDMARKS_CONTOURS: ClassVar = [
         *FACE_LANDMARKS_LIPS,
         *FACE_LANDMARKS_LEFT_EYE,

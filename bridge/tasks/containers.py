@@ -191,7 +191,31 @@ class LandmarksDetectionResult:
     rect: NormalizedRect
 
 
-ImageClassifierResult = AudioClassifierResult = ClassificationResult
+ImageClassifierResult = AudioClassifierResult = TextClassifierResult = ClassificationResult
+
+
+@dataclass
+class Embedding:
+    """A vector of one head of a model.
+
+    Args:
+        embedding: float64, or, if it is quantized, the bytes of int8 as uint8.
+    """
+
+    embedding: Array
+    head_index: int | None = None
+    head_name: str | None = None
+
+
+@dataclass
+class EmbeddingResult:
+    """The vectors of a picture or a text, or of a piece of sound that begins at `timestamp_ms`."""
+
+    embeddings: list[Embedding]
+    timestamp_ms: int | None = None
+
+
+ImageEmbedderResult = AudioEmbedderResult = TextEmbedderResult = EmbeddingResult
 
 
 def landmark_list(points: Array, *sure: Array) -> list[NormalizedLandmark]:

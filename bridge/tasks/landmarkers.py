@@ -81,6 +81,10 @@ class Landmarker(DetectingTask[Result]):
             self._tracked = [each.rect for each in found]
         return found
 
+    def forget(self) -> None:
+        """Forget what was followed."""
+        self._tracked = []
+
     def _regions(self, frame: Frame) -> list[Rect]:
         tracked = self._tracked
         if self._streams and len(tracked) >= self._limits.number:

@@ -38,10 +38,6 @@ else:
 
 Array = npt.NDArray[Any]
 
-_SCORES = (
-    ": a vector is one of scores if the model ends in SOFTMAX or LOGISTIC, or has a label for each "
-    "element in its metadata"
-)
 # Some providers name each node that they cannot read.
 _LONGEST = 500
 
@@ -61,11 +57,10 @@ class Network:
 
     def __init__(self, content: memoryview, base: BaseOptions, expected: str) -> None:
         model, resolver = read_model(content), WellKnownOpResolver()
-        kind = known_kind(model, content)
+        kind = known_kind(model, content, expected)
         if kind is None or kind.name != expected:
             found = "of no kind that is known" if kind is None else f"a network for {kind.name}"
-            why = _SCORES if kind is not None and expected == "classifier" else ""
-            raise ModelError(f"the model is {found}, a network for {expected} is needed{why}")
+            raise ModelError(f"the model is {found}, a network for {expected} is needed")
         self.kind: Kind = kind
         self.labels: tuple[str, ...] = kind.facts.get("labels", ())
         of = {"model_content": content, "num_threads": base.num_threads, "resolver": resolver}

@@ -6,7 +6,7 @@ import enum
 import math
 import os
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tflite_ort.providers.delegates import ProviderChoices
 from tflite_ort.providers.traits import CPU, FULL_PRECISION
@@ -33,8 +33,13 @@ class AudioRunningMode(enum.Enum):
 class Delegate(enum.IntEnum):
     """What runs a model, as ``mediapipe.tasks`` says it."""
 
-    CPU = 0
-    GPU = 1
+    DEFAULT = 0
+    CPU = 1
+    GPU = 2
+
+
+# By field of `BaseOptions`, what it is where nobody says anything: `install_as` fills it in.
+UNSAID: dict[str, Any] = {}
 
 
 @dataclass
@@ -44,7 +49,8 @@ class BaseOptions:
     Args:
         model_asset_path: a ``.task`` or ``.tflite`` file.
         model_asset_buffer: the bytes of one, instead.
-        delegate: instead of `providers`: the CPU, or the first provider that has a GPU.
+        delegate: instead of `providers`: the CPU, or the first provider that has a GPU; DEFAULT is
+            as None.
         providers: ONNX Runtime execution providers, as `Interpreter` takes them; default the CPU.
             A network that the first one cannot load runs on the CPU, with a `DelegateWarning`.
         num_threads: within an operator; None is one for each core.
@@ -60,6 +66,12 @@ class BaseOptions:
 
     Delegate: ClassVar[type[Delegate]] = Delegate
 
+    def __post_init__(self) -> None:
+        for name, value in UNSAID.items():
+            said = name == "providers" and self.delegate
+            if not said and getattr(self, name) in (None, FULL_PRECISION):
+                setattr(self, name, value)
+
     @property
     def runs_on(self) -> ProviderChoices | None:
         """The providers that `providers` or `delegate` name.
@@ -67,7 +79,7 @@ class BaseOptions:
         Raises:
             ValueError: both are given.
         """
-        if self.delegate is None:
+        if not self.delegate:
             return self.providers
         if self.providers is not None:
             raise ValueError("give one of delegate and providers")

@@ -82,7 +82,7 @@ class PoseLandmarker(Landmarker[PoseLandmarkerResult]):
         seen = [(each["visibility"], each["presence"]) for each in people]
         masks = None
         if self._options.output_segmentation_masks:
-            masks = [_mask(each, frame) for each in people]
+            masks = [mask_of(each, frame) for each in people]
         pairs = list(zip(people, seen, strict=True))
         return PoseLandmarkerResult(
             [landmark_list(each["landmarks"], *sure) for each, sure in pairs],
@@ -90,10 +90,14 @@ class PoseLandmarker(Landmarker[PoseLandmarkerResult]):
             masks,
         )
 
+    def _seen_scale(self, found: Found, size: Size) -> float:
+        """How large a person is seen, in pixels."""
+        return mean_side(found.rect, size)
+
     def _smoothed(self, found: Found, frame: Frame, seconds: float) -> dict[str, Array]:
         filters = self._filters = self._filters or _Filters()
         outputs, size = found.outputs, frame.size
-        scale = float(np.mean([found.rect.width * size[0], found.rect.height * size[1]]))
+        scale = self._seen_scale(found, size)
         return {
             **outputs,
             "landmarks": smoothed(filters.points, found.points, size, seconds, scale),
@@ -103,7 +107,12 @@ class PoseLandmarker(Landmarker[PoseLandmarkerResult]):
         }
 
 
-def _mask(outputs: Mapping[str, Array], frame: Frame) -> Image:
+def mean_side(rect: Rect, size: Size) -> float:
+    """The mean of the sides of a rectangle, in pixels of a picture of this size."""
+    return float(np.mean([rect.width * size[0], rect.height * size[1]]))
+
+
+def mask_of(outputs: Mapping[str, Array], frame: Frame) -> Image:
     """The mask of the region as one of the picture: 0 outside the region."""
     mask, matrix = outputs["mask"], outputs["projection"].astype(np.float64)
     width, height = frame.size

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tflite_ort.tasks import drawing_styles
+from tflite_ort.tasks import painting as drawing_utils
 from tflite_ort.tasks.classifiers import ImageClassifier, ImageClassifierOptions
 from tflite_ort.tasks.connections import (
     FaceLandmarksConnections,
@@ -14,6 +16,7 @@ from tflite_ort.tasks.containers import (
     GestureRecognizerResult,
     HandLandmarkerResult,
     ImageClassifierResult,
+    ImageEmbedderResult,
     ImageSegmenterResult,
     ObjectDetectorResult,
     PoseLandmarkerResult,
@@ -24,11 +27,13 @@ from tflite_ort.tasks.detectors import (
     ObjectDetector,
     ObjectDetectorOptions,
 )
+from tflite_ort.tasks.embedders import ImageEmbedder, ImageEmbedderOptions
 from tflite_ort.tasks.face_landmarker import FaceLandmarker, FaceLandmarkerOptions
 from tflite_ort.tasks.gesture_recognizer import GestureRecognizer, GestureRecognizerOptions
 from tflite_ort.tasks.hand_landmarker import HandLandmarker, HandLandmarkerOptions
 from tflite_ort.tasks.image_segmenter import ImageSegmenter, ImageSegmenterOptions
 from tflite_ort.tasks.options import ImageProcessingOptions, RunningMode
+from tflite_ort.tasks.points import PoseLandmark
 from tflite_ort.tasks.pose_landmarker import PoseLandmarker, PoseLandmarkerOptions
 
 __all__ = [
@@ -49,6 +54,9 @@ __all__ = [
     "ImageClassifier",
     "ImageClassifierOptions",
     "ImageClassifierResult",
+    "ImageEmbedder",
+    "ImageEmbedderOptions",
+    "ImageEmbedderResult",
     "ImageProcessingOptions",
     "ImageSegmenter",
     "ImageSegmenterOptions",
@@ -56,9 +64,12 @@ __all__ = [
     "ObjectDetector",
     "ObjectDetectorOptions",
     "ObjectDetectorResult",
+    "PoseLandmark",
     "PoseLandmarker",
     "PoseLandmarkerOptions",
     "PoseLandmarkerResult",
     "PoseLandmarksConnections",
     "RunningMode",
+    "drawing_styles",
+    "drawing_utils",
 ]

@@ -113,7 +113,7 @@ def _sides(sizes: Array, rest: int) -> tuple[int, int]:
     return int(sizes[0]), int(sizes[1])
 
 
-def _places(first: Array, last: Array, old: int, new: int) -> Array:
+def crop_places(first: Array, last: Array, old: int, new: int) -> Array:
     """[boxes, new]: where the rows of crops are among the old ones."""
     one, edge = np.float32(1), np.float32(old - 1)
     if new == 1:
@@ -130,8 +130,8 @@ def crops(op: View, inputs: Inputs, state: State) -> Outputs:
     rows, columns = _sides(sizes, len(boxes) * channels)
     if ((images < 0) | (images >= len(image))).any():
         raise KernelError("box_ind names images that are not there")
-    y = _places(boxes[:, 0], boxes[:, 2], height, rows)[:, :, None, None]
-    x = _places(boxes[:, 1], boxes[:, 3], width, columns)[:, None, :, None]
+    y = crop_places(boxes[:, 0], boxes[:, 2], height, rows)[:, :, None, None]
+    x = crop_places(boxes[:, 1], boxes[:, 3], width, columns)[:, None, :, None]
     inside = (y >= 0) & (y <= height - 1) & (x >= 0) & (x <= width - 1)
     y, x = (np.where(np.isfinite(v), v, 0).clip(0, n - 1) for v, n in ((y, height), (x, width)))
     number = images[:, None, None]

@@ -35,17 +35,26 @@ _SCATTERS = {
 @flex_kernel(*_SCATTERS)
 def tensor_scatter(op: View, inputs: Inputs, state: State) -> Outputs:
     """The tensor, combined with updates at index tuples, one after another."""
-    tensor, indices, updates = inputs
+    return (combined_places(_SCATTERS[op.name.removeprefix("Flex")], inputs, op),)
+
+
+def combined_places(combine: np.ufunc | None, given: Inputs, op: View | None = None) -> Array:
+    """A tensor, combined with updates at index tuples, one after another.
+
+    Args:
+        given: the tensor, the indices and the updates.
+    """
+    tensor, indices, updates = (np.asarray(array) for array in given)
     check_updates(tensor.shape, indices.shape, updates.shape)
-    if node_of(op)["bad_indices_policy"] not in ("", "DEFAULT", "ERROR"):
+    if op is not None and node_of(op)["bad_indices_policy"] not in ("", "DEFAULT", "ERROR"):
         raise KernelError(f"indices out of bounds: {node_of(op)['bad_indices_policy']}")
     sizes = tensor.shape[: indices.shape[-1]]
     if indices.size and ((indices < 0) | (indices >= np.asarray(sizes))).any():
         raise KernelError(f"indices {shown(indices)} in {sizes}")
     result = tensor.copy()
     rows = rows_of(indices, sizes).reshape(-1)
-    _combine(_SCATTERS[op.name.removeprefix("Flex")], result, prod(sizes), rows, updates)
-    return (result,)
+    _combine(combine, result, prod(sizes), rows, updates)
+    return result
 
 
 def _combine(

@@ -97,7 +97,7 @@ def lower(
             translate(op, g, registry)
         except Untranslatable as refusal:
             refusals[op.index] = str(refusal)
-            g.stand_in(op.outputs)
+            g.stand_in([*op.outputs, *op.variables()])
     results = [
         _output(g, tensor, output_name, dimensions)
         for tensor, output_name in zip(outputs, output_names, strict=True)

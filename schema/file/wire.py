@@ -68,6 +68,13 @@ class Message:
             raise self._malformed(f"field {number} of a message is no 32-bit number")
         return float(struct.unpack("<f", value)[0])
 
+    def fixed(self, number: int) -> int:
+        """A whole number of 32 bits without a sign; 0 where there is none."""
+        value = self._last(number, _Fixed(4))
+        if not isinstance(value, _Fixed) or len(value) != 4:
+            raise self._malformed(f"field {number} of a message is no 32-bit number")
+        return int.from_bytes(value, "little")
+
     def text(self, number: int) -> str:
         """A text; empty where there is none."""
         return self._text(self._last(number, b""), number)

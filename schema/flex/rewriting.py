@@ -38,17 +38,23 @@ Array = npt.NDArray[Any]
 Rewriting = Callable[["Site"], bool]
 
 _REWRITINGS: dict[str, Rewriting] = {}
+_STAYING: set[str] = set()
 
 
-def rewriting(*names: str) -> Callable[[Rewriting], Rewriting]:
+def rewriting(*names: str, stays: bool = False) -> Callable[[Rewriting], Rewriting]:
     """Registers what puts other operators into the place of TensorFlow's of these names; it returns
-    False where it cannot."""
+    False where it cannot.
+
+    Args:
+        stays: the operator itself is among them, and has a kernel; see `Site.stay`.
+    """
 
     def register(function: Rewriting) -> Rewriting:
         for name in names:
             if name in _REWRITINGS:
                 raise ValueError(f"{name} is rewritten already")
             _REWRITINGS[name] = function
+        _STAYING.update(names if stays else ())
         return function
 
     return register
@@ -68,17 +74,24 @@ def rewriting_of(name: str) -> Rewriting | None:
     return _REWRITINGS.get(name)
 
 
+def is_replaced(name: str) -> bool:
+    """Whether TFLite's own operators alone take the place of TensorFlow's operator `name`."""
+    return rewriting_of(name) is not None and name not in _STAYING
+
+
 @record(frozen=False)
 class Drafts:
     """A model under rewriting.
 
     Args:
         codes, buffers: those of the model, and the ones that are added.
+        turns: by subgraph, what the last of its operators gave that have an order.
     """
 
     model: Model
     codes: list[OperatorCode]
     buffers: list[Buffer]
+    turns: dict[int, int] = field(default_factory=dict)
     _indices: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     @classmethod
@@ -114,6 +127,7 @@ class Site:
     """One of TensorFlow's operators in its subgraph, and what takes its place.
 
     Args:
+        subgraph: its number.
         name: as the model calls it.
         tensors: of the subgraph; more can be added.
         inputs, outputs: indices of tensors.
@@ -121,6 +135,8 @@ class Site:
     """
 
     drafts: Drafts
+    subgraph: int
+    operator: Operator
     name: str
     node: Node
     tensors: list[Tensor]
@@ -189,6 +205,18 @@ class Site:
             )
         )
 
+    def stay(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """The operator itself, with other inputs and outputs than its node says."""
+        code = OperatorCode(builtin_code=Op.CUSTOM, custom_code=Origin(self.name), version=1)
+        self.operators.append(
+            replace(
+                self.operator,
+                opcode_index=self.drafts.code(code),
+                inputs=tuple(inputs),
+                outputs=tuple(outputs),
+            )
+        )
+
     def through(
         self,
         op: Op,
@@ -217,7 +245,8 @@ def rewritten(model: Model, kept: Collection[str] = ()) -> Model:
     }
     if not rules:
         return model
-    return drafts.whole([_rewritten(graph, drafts, rules) for graph in model.subgraphs])
+    numbers = range(len(model.subgraphs))
+    return drafts.whole([_rewritten(number, drafts, rules) for number in numbers])
 
 
 def _rule(code: OperatorCode, kept: Collection[str]) -> Rewriting | None:
@@ -227,18 +256,24 @@ def _rule(code: OperatorCode, kept: Collection[str]) -> Rewriting | None:
     return rewriting_of(name.removeprefix(PREFIX)) if code.version == 1 else None
 
 
-def _rewritten(graph: SubGraph, drafts: Drafts, rules: Mapping[int, Rewriting]) -> SubGraph:
+def _rewritten(subgraph: int, drafts: Drafts, rules: Mapping[int, Rewriting]) -> SubGraph:
+    graph = drafts.model.subgraphs[subgraph]
     operators: list[Operator] = []
     tensors = list(graph.tensors)
     for number, operator in enumerate(graph.operators):
         rule = rules.get(operator.opcode_index)
-        made = None if rule is None else _place(rule, operator, number, tensors, drafts)
+        place = (subgraph, number)
+        made = None if rule is None else _place(rule, operator, place, tensors, drafts)
         operators += [operator] if made is None else made
     return replace(graph, tensors=tuple(tensors), operators=tuple(operators))
 
 
 def _place(
-    rule: Rewriting, operator: Operator, number: int, tensors: list[Tensor], drafts: Drafts
+    rule: Rewriting,
+    operator: Operator,
+    place: tuple[int, int],
+    tensors: list[Tensor],
+    drafts: Drafts,
 ) -> list[Operator] | None:
     """What takes the place of `operator`; None where it stays. What is wrong with its node is told
     when its subgraph is made ready."""
@@ -247,8 +282,8 @@ def _place(
     if len(inputs) < len(operator.inputs) or any(_has_codes(tensors[index]) for index in inputs):
         return None
     try:
-        node = node_from(f"{name}_{number}", name, operator.custom_options)
-        site = Site(drafts, name, node, tensors, inputs, operator.outputs)
+        node = node_from(f"{name}_{place[1]}", name, operator.custom_options)
+        site = Site(drafts, place[0], operator, name, node, tensors, inputs, operator.outputs)
         _check_numbers(site)
         return site.operators if rule(site) else None
     except ModelError:

@@ -15,6 +15,7 @@ from tflite_ort.schema.flex.rewriting import Site, rewriting
 
 # Of which no two variables have to be one.
 _ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
+_NO_NUMBERS = (TensorType.BOOL, TensorType.STRING)
 _SUMS = (TensorType.FLOAT32, TensorType.INT32, TensorType.INT64)
 
 
@@ -49,21 +50,78 @@ def _value(site: Site, kind: str = "dtype") -> int:
     return site.through(Op.READ_VARIABLE, site.inputs[:1], site.node.type(kind))
 
 
+def change(site: Site, type: TensorType) -> None:
+    """The operator on what the variables hold that are its first inputs; what it gives is assigned
+    to them."""
+    count = sum(site.type(index) is TensorType.RESOURCE for index in site.inputs)
+    handles, rest = site.inputs[:count], site.inputs[count:]
+    values = [site.through(Op.READ_VARIABLE, [handle], type) for handle in handles]
+    changed = [site.add_tensor(type) for _ in handles]
+    site.stay([*values, *rest], changed)
+    for handle, value in zip(handles, changed, strict=True):
+        site.emit(Op.ASSIGN_VARIABLE, [handle, value], ())
+
+
+@rewriting(
+    *("AssignAddVariableOp", "AssignSubVariableOp", "ResourceScatterDiv", "ResourceScatterMax"),
+    *("ResourceScatterMin", "ResourceScatterMul", "ResourceScatterUpdate"),
+    stays=True,
+)
+def changed(site: Site) -> bool:
+    """The operator on what the variable holds: numbers, but where it only takes other values."""
+    type = site.node.type("dtype")
+    if type in _NO_NUMBERS and site.node.operator.name != "ResourceScatterUpdate":
+        return False
+    change(site, type)
+    return True
+
+
+@rewriting(
+    *("ResourceScatterNdMax", "ResourceScatterNdMin", "ResourceScatterNdUpdate"),
+    "ResourceStridedSliceAssign",
+    stays=True,
+)
+def changed_places(site: Site) -> bool:
+    """As `changed`."""
+    change(site, site.node.type("T"))
+    return True
+
+
 def _change(site: Site, value: int, by: int) -> None:
     """Assign the sum of `value` and `by`, or their difference."""
-    adds = site.node.operator.name.removesuffix("VariableOp").endswith("Add")
+    adds = site.node.operator.name.endswith("Add")
     op, options = (Op.ADD, AddOptions()) if adds else (Op.SUB, SubOptions())
     changed = site.through(op, [value, by], site.type(value), options)
     site.emit(Op.ASSIGN_VARIABLE, [site.inputs[0], changed], ())
 
 
-@rewriting("AssignAddVariableOp", "AssignSubVariableOp")
-def change(site: Site) -> bool:
-    """ADD or SUB of what the variable holds."""
-    if site.node.type("dtype") not in _SUMS:
+@rewriting("VariableShape")
+def shape(site: Site) -> bool:
+    """SHAPE of what the variable holds, whose type nothing tells here."""
+    type = _type_of_variable(site)
+    if type is None:
         return False
-    _change(site, _value(site), site.input("value"))
+    value = site.through(Op.READ_VARIABLE, site.inputs, type)
+    options = ShapeOptions(out_type=site.node.type("out_type"))
+    site.emit(Op.SHAPE, [value], site.outputs, options)
     return True
+
+
+def _type_of_variable(site: Site) -> TensorType | None:
+    """The type that an operator beside this one reads or assigns by the same handle."""
+    model = site.drafts.model
+    for operator in model.subgraphs[site.subgraph].operators:
+        if operator.inputs[:1] != site.inputs[:1]:
+            continue
+        for index in (*operator.inputs[1:2], *operator.outputs[:1]):
+            code = model.operator_codes[operator.opcode_index]
+            name = code.custom_code or code.builtin_code._name_
+            if name in _TELLING and index is not None:
+                return site.type(index)
+    return None
+
+
+_TELLING = {"ASSIGN_VARIABLE", "FlexAssignVariableOp", "FlexReadVariableOp", "READ_VARIABLE"}
 
 
 @rewriting("ResourceScatterAdd", "ResourceScatterSub")

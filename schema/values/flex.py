@@ -32,7 +32,11 @@ _ANNOTATION = "_"
 _MOST_NODES = 4096
 # Inputs that are added to those of the definition: tensors that have the sizes of an element which
 # its shape does not tell, see `schema/flex/lists.py`.
-_MORE = dict.fromkeys(("TensorListReserve", "EmptyTensorList"), ("likes*",))
+# Files are named by texts that the model is given, see `schema/flex/checkpoints.py`.
+_MORE = {
+    **dict.fromkeys(("TensorListReserve", "EmptyTensorList"), ("likes*",)),
+    **dict.fromkeys(("MergeV2Checkpoints", "Restore", "RestoreSlice", "RestoreV2"), ("given*",)),
+}
 # Where the value of such a kind is an empty list, no kind is told.
 _EMPTY = "list()"
 
@@ -179,7 +183,7 @@ def check_node(op: OperatorView[Any]) -> None:
         ModelError: names the input, its type, and the expected one.
     """
     node = node_of(op)
-    if not node.operator.is_defined:
+    if not node.operator.is_defined or op.origin:  # was held against its node in the model
         return
     _check_types(op, node, "input", op.inputs, node.operator.inputs)
     _check_types(op, node, "output", op.outputs, node.operator.outputs)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from tests.flex.nodes import declared_options, told_by
 from tests.one_op import Node, T, graph_model
+from tflite_ort.schema import TensorType
 from tflite_ort.schema.builder import tensor_type
 from tflite_ort.schema.file.flex_table import TENSOR_TYPES, flex_operator
 
@@ -29,6 +30,8 @@ Array = npt.NDArray[Any]
 
 FOLDER = Path(__file__).parent
 ANSWERS = FOLDER / "answers"
+HANDLE = T((), TensorType.RESOURCE)
+NAMES = {type: name for name, type in TENSOR_TYPES.items()}
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,10 @@ class Case:
         rtol: how far a float may be from TensorFlow's, relative to the largest magnitude.
         refused: TensorFlow refuses it, and so does the kernel.
         note: tells cases of an operator apart.
+        results: how many of the outputs the model gives back; TensorFlow's interpreter gives none
+            without elements.
+        variables: how many of the first inputs are what variables hold, whose handles the operator
+            has. What they hold then are results.
     """
 
     operator: str
@@ -57,13 +64,15 @@ class Case:
     rtol: float = 1e-6
     refused: bool = False
     note: str = ""
+    results: int | None = None
+    variables: int = 0
 
     def model(self) -> bytes:
         """The bytes of the model of this operator alone."""
         return model_of([self])
 
-    def parts(self, prefix: str = "") -> tuple[dict[str, T], Node]:
-        """The tensors, whose names begin with `prefix`, and the operator."""
+    def parts(self, prefix: str = "") -> tuple[dict[str, T], list[Node], list[str]]:
+        """The tensors, whose names begin with `prefix`, the operators, and the results."""
         places = enumerate(self.inputs)
         inputs = [
             T.constant(array)
@@ -71,17 +80,32 @@ class Case:
             else T(array.shape, tensor_type(array.dtype))
             for place, array in places
         ]
-        outputs = [T((), type) for type in self.output_types()]
-        given = told_by(self.operator, inputs, outputs) | dict(self.attributes)
         tensors = {f"{prefix}in{place}": t for place, t in enumerate(inputs)}
+        names, nodes, reads = list(tensors), list[Node](), list[Node]()
+        for place in range(self.variables):
+            handle, result = f"{prefix}handle{place}", f"{prefix}variable{place}"
+            type = NAMES[inputs[place].type]
+            told = {"shared_name": handle, "dtype": type, "shape": inputs[place].shape}
+            typed = {"dtype": type}
+            nodes += [
+                flex_node("VarHandleOp", [], [handle], told),
+                flex_node("AssignVariableOp", [handle, names[place]], [], typed),
+            ]
+            reads.append(flex_node("ReadVariableOp", [handle], [result], typed))
+            tensors |= {handle: HANDLE, result: T(inputs[place].shape, inputs[place].type)}
+            inputs[place], names[place] = HANDLE, handle
+        outputs = [T((), type) for type in self.output_types()]
+        outputs = outputs[: len(outputs) - self.variables]
+        given = told_by(self.operator, inputs, outputs) | dict(self.attributes)
         results = {f"{prefix}out{place}": t for place, t in enumerate(outputs)}
-        options = declared_options(self.operator, given)
-        node = Node(f"Flex{self.operator}", list(tensors), list(results), options)
-        return tensors | results, node
+        nodes += [flex_node(self.operator, names, list(results), given), *reads]
+        shown = [*results, *(name for node in reads for name in node.outputs)]
+        return tensors | results, nodes, shown[: self.results]
 
     def output_types(self) -> list[Any]:
         """The types of all outputs, as far as inputs and attributes tell them."""
         inputs = [T(array.shape, tensor_type(array.dtype)) for array in self.inputs]
+        inputs[: self.variables] = [HANDLE] * self.variables
         known = told_by(self.operator, inputs, ()) | dict(self.attributes)
         operator = flex_operator(self.operator)
         assert operator is not None, self.operator
@@ -91,7 +115,12 @@ class Case:
             type = (defaults | dict(known))[each.type] if each.is_attribute else each.type
             count = (defaults | dict(known))[each.count] if each.count else 1
             found += list(type) if each.is_list else [type] * count
-        return [TENSOR_TYPES[name] for name in found]
+        held = [tensor_type(array.dtype) for array in self.inputs[: self.variables]]
+        return [TENSOR_TYPES[name] for name in found] + held
+
+    def result_types(self) -> list[Any]:
+        """The types of the outputs that the model gives back."""
+        return self.output_types()[: self.results]
 
     def feeds(self) -> list[Array]:
         """The arrays of the inputs that do not stand in the file."""
@@ -111,15 +140,23 @@ class Case:
         return "-".join(part for part in (self.operator, types, self.note) if part)
 
 
+def flex_node(
+    name: str, inputs: list[str], outputs: list[str], attributes: Mapping[str, Any]
+) -> Node:
+    """A node of TensorFlow's operator `name`."""
+    return Node(f"Flex{name}", inputs, outputs, declared_options(name, attributes))
+
+
 def model_of(cases: Sequence[Case]) -> bytes:
     """A model of the operators of all cases, side by side."""
     tensors: dict[str, T] = {}
-    nodes = []
+    nodes, results = list[Node](), list[str]()
     for number, case in enumerate(cases):
-        more, node = case.parts(f"{number}/" if number else "")
+        more, some, shown = case.parts(f"{number}/" if number else "")
         tensors |= more
-        nodes.append(node)
-    return graph_model(tensors, nodes, [name for node in nodes for name in node.outputs])
+        nodes += some
+        results += shown
+    return graph_model(tensors, nodes, results)
 
 
 def families() -> list[str]:

@@ -67,19 +67,27 @@ OTHERS = {
     "BatchMatrixDiag": "diagonals",
     "BatchMatrixSetDiag": "diagonals",
 }
-# Kinds that `OTHERS` does not change.
-WHOLE = {"gradients", "parsing/serialising/files", "audio", "strings"}
+# The same of gradients, and of what reads and writes files.
+OTHER_GRADIENTS = dict.fromkeys(
+    ("AvgPool", "Conv", "DepthwiseConv2d", "Dilation2D", "MaxPool"), "window_gradients"
+)
+OTHER_FILES = dict.fromkeys(("MergeV2Checkpoints", "Restore", "Save", "Sharded"), "checkpoints")
+# Kinds that have others than `OTHERS`.
+OWN: dict[str, dict[str, str]] = {
+    "audio": {},
+    "gradients": OTHER_GRADIENTS,
+    "parsing/serialising/files": OTHER_FILES,
+    "strings": {},
+}
 
 
 def family_of(name: str, facts: Mapping[str, Any]) -> str:
     """The file of a family; empty for an operator that no TFLite model can need."""
     if facts["class"].startswith("6"):
         return ""
-    if facts["kind"] not in WHOLE:
-        for start, family in OTHERS.items():
-            if name.startswith(start):
-                return family
-    return KINDS[facts["kind"]]
+    others = OWN.get(facts["kind"], OTHERS)
+    starts = (family for start, family in others.items() if name.startswith(start))
+    return next(starts, KINDS[facts["kind"]])
 
 
 def argument(facts: Mapping[str, Any]) -> str:

@@ -29,7 +29,8 @@ def invoked(cases: Sequence[Case], providers: Sequence[str] | None) -> list[Arra
     if providers is None:
         places = {row.runs_on for row in interpreter.delegation()}
         expected = {"ort"} if cases[0].exports else {"numpy"}
-        assert cases[0].by_numpy or places <= expected | {"constant"}
+        others = {"constant", "ort"} if cases[0].variables else {"constant"}
+        assert cases[0].by_numpy or places <= expected | others
     feeds = [array for case in cases for array in case.feeds()]
     for detail, array in zip(interpreter.get_input_details(), feeds, strict=True):
         interpreter.set_tensor(detail["index"], array)
@@ -40,12 +41,12 @@ def invoked(cases: Sequence[Case], providers: Sequence[str] | None) -> list[Arra
 def exported(cases: Sequence[Case], folder: Path) -> list[Array]:
     """The outputs of the exported file in ONNX Runtime alone."""
     path = folder / "model.onnx"
-    export_onnx(model_of(cases), path)
+    export_onnx(model_of(cases), path, stateful=not any(case.variables for case in cases))
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     names = [value.name for value in session.get_inputs()]
     feeds = [paired(array) for case in cases for array in case.feeds()]
     results = session.run(None, dict(zip(names, feeds, strict=True)))
-    types = [type for case in cases for type in case.output_types()]
+    types = [type for case in cases for type in case.result_types()]
     return [_joined(each, NUMPY_DTYPE[type]) for each, type in zip(results, types, strict=True)]
 
 

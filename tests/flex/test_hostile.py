@@ -28,7 +28,8 @@ def examples() -> list[tuple[str, bytes]]:
     found = []
     for family in families():
         for case in cases_of(family)[:40]:
-            _, node = case.parts()
+            _, nodes, _ = case.parts()
+            node = nodes[2 * case.variables]
             found.append((str(node.op), bytes(node.options)))
     kinds = {
         "value": [[1.5, 2.0], [3.0, 4.0]],

@@ -16,6 +16,7 @@ from tflite_ort.command.demo import digits_model
 from tflite_ort.schema import ModelBuilder, Op, ReducerOptions
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+TRAINING = Path(__file__).parents[1] / "flex/training"
 
 
 def _copied(source: Callable[[], Path]) -> Callable[[Path], None]:
@@ -76,6 +77,7 @@ GIVEN: dict[str, Callable[[Path], None]] = {
         "pypi-mediapipe__face_landmark_with_attention.tflite"
     ),
     "wake_word.tflite": _shared("pypi-pymicro-wakeword__hey_jarvis.tflite"),
+    "training.tflite": _copied(lambda: TRAINING / "keras.tflite"),
     "audio_preprocessor.tflite": _shared("tflm__audio_preprocessor_int8.tflite"),
     "hand_landmarker.task": lambda path: _written(path, hand_bundle()),
     "signatures.tflite": _shared("litert__multi_signature_def.tflite"),

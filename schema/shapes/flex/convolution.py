@@ -12,7 +12,7 @@ from tflite_ort.schema.shapes.flex.pooling import (
     whole_shape,
     windows_along,
 )
-from tflite_ort.schema.shapes.registry import Shapes, flex_rule
+from tflite_ort.schema.shapes.registry import Shape, Shapes, flex_rule
 from tflite_ort.schema.values.flex import node_of
 from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.schema.values.view import OperatorView
@@ -22,13 +22,18 @@ View = OperatorView[Any]
 
 def is_depthwise(op: View) -> bool:
     """Whether each channel has filters of its own."""
-    return op.name == "FlexDepthwiseConv2dNative"
+    return str(op.name).startswith("FlexDepthwiseConv2dNative")
 
 
 def convolution_windows(op: View) -> list[WindowsAlong]:
     """The windows of a convolution, whose filter is [sizes..., C / groups, N], or [rows, columns,
     C, N / C] of a depthwise one."""
-    filter, rank, node = op["filter"].shape, 5 if op.name == "FlexConv3D" else 4, node_of(op)
+    return filter_windows(op, op["filter"].shape)
+
+
+def filter_windows(op: View, filter: Shape) -> list[WindowsAlong]:
+    """The windows of a filter over the images that are the first input."""
+    rank, node = 5 if "Conv3D" in str(op.name) else 4, node_of(op)
     check_images(op, rank)
     if len(filter) != rank or not is_known(*filter):
         raise ModelError(f"{op.label}: a filter of {filter}, expected {rank} known sizes")

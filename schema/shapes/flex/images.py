@@ -78,10 +78,15 @@ def sizes_of(op: View, name: str) -> tuple[int, ...]:
     return sizes
 
 
+def check_weights(old: int, new: int) -> None:
+    """Refuse a matrix of too many weights."""
+    if old * new > _MOST_WEIGHTS:
+        raise ModelError(f"{old} rows to {new} by weights")
+
+
 def bicubic_weights(old: int, new: int, aligned: bool, half: bool) -> Floats:
     """[new, old]: how much of each old row is in each new one."""
-    if old * new > _MOST_WEIGHTS:
-        raise ModelError(f"{old} rows to {new} by bicubic weights")
+    check_weights(old, new)
     several = aligned and new > 1
     scale = np.float32(old - several) / np.float32(new - several)
     places = np.arange(new, dtype=np.float32)

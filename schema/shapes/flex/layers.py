@@ -7,6 +7,7 @@ from typing import Any
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.flex.pooling import channels_of, is_channels_first
 from tflite_ort.schema.shapes.registry import (
+    Shape,
     Shapes,
     broadcast,
     flex_rule,
@@ -52,14 +53,20 @@ def bias_add(op: View) -> Shapes:
 @flex_rule("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 def batch_norm(op: View) -> Shapes:
     """As the input, then one number for each channel; the last result is a 0."""
+    given = ("scale", "offset") if node_of(op)["is_training"] else ("scale", "offset", *_MOMENTS)
+    channels = batch_norm_channels(op, *given)
+    return (op["x"].shape, *(channels,) * 4, ())[: len(op.outputs)]
+
+
+def batch_norm_channels(op: View, *names: str) -> Shape:
+    """The shape of the inputs of these names: a number for each channel of `x`."""
     x, channels = op["x"].shape, (channels_of(op),)
     if len(x) not in (4, 5) or len(x) != len(str(node_of(op)["data_format"])):
         raise ModelError(f"{op.label}: input {x} in {node_of(op)['data_format']}")
-    given = ("scale", "offset") if node_of(op)["is_training"] else ("scale", "offset", *_MOMENTS)
-    for name in given:
+    for name in names:
         if len(op[name].shape) != 1 or differ(op[name].shape, channels):
             raise ModelError(f"{op.label}: {name} {op[name].shape} for {channels[0]} channels")
-    return (x, *(channels,) * 4, ())[: len(op.outputs)]
+    return channels
 
 
 _MOMENTS = ("mean", "variance")

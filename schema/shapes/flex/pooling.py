@@ -149,7 +149,7 @@ def check_images(op: View, rank: int) -> None:
 def pool_windows(op: View) -> list[WindowsAlong] | None:
     """The windows of a pool; None where they are computed."""
     node = node_of(op)
-    check_images(op, 5 if node.operator.name.endswith("3D") else 4)
+    check_images(op, 5 if "Pool3D" in node.operator.name else 4)
     if "ksize" in node.attributes:
         kernel, strides = node["ksize"], node["strides"]
     else:

@@ -1,0 +1,1 @@
+"""TensorFlow's checkpoints: ONNX reads and writes no files."""
