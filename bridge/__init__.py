@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tflite_ort.model.batch import batch_shape as batch_shape
     from tflite_ort.model.batch import batched_model as batched_model
     from tflite_ort.model.resolvers import BuiltinOpResolver as BuiltinOpResolver
+    from tflite_ort.model.resolvers import InstalledOpResolver as InstalledOpResolver
     from tflite_ort.model.resolvers import WellKnownOpResolver as WellKnownOpResolver
     from tflite_ort.prediction.predictor import Predictor as Predictor
     from tflite_ort.providers.delegates import Delegate as Delegate
@@ -95,7 +96,7 @@ _NAMES = {
     "providers.delegates": "Delegate ExecutionProviderDelegate OpResolverType load_delegate",
     "providers.exported_state": "first_state",
     "providers.threads": "share_threads",
-    "model.resolvers": "BuiltinOpResolver WellKnownOpResolver",
+    "model.resolvers": "BuiltinOpResolver InstalledOpResolver WellKnownOpResolver",
     "schema": """
         AllocationError BatchWarning BridgeError BudgetExceeded Budgets CacheWarning DelegateError
         DelegateWarning ExportError ExportWarning InsufficientMemory KernelError MalformedBundle

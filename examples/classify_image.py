@@ -2,7 +2,8 @@
 
 python examples/classify_image.py mobilenet.tflite picture.jpg [--labels labels.txt]
 
-Labels, mean and standard deviation come from the model's metadata where it has them.
+Labels and the range of pixels come from the model's metadata where it has them. The command
+``tflite-ort run mobilenet.tflite picture.jpg`` does the same.
 """
 
 from __future__ import annotations
@@ -10,33 +11,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import numpy as np
-from PIL import Image
-
-from pictures import as_input, real
-from tflite_ort import Interpreter
-from tflite_ort.metadata import TensorDescription
+from tflite_ort import quick
 
 
 def classify(model: Path, picture: Path, labels: Path | None = None) -> list[tuple[str, float]]:
     """(label, score) of every class, the best first."""
-    interpreter = Interpreter(model)
-    interpreter.allocate_tensors()
-    (given,), (made,) = interpreter.get_input_details(), interpreter.get_output_details()
-    described = next(iter(interpreter.metadata.inputs), TensorDescription())
-    with Image.open(picture) as image:
-        interpreter.set_tensor(given["index"], as_input(image, given, described))
-    interpreter.invoke()
-    scores = real(interpreter.get_tensor(made["index"]), made).reshape(-1)
-    names = names_of(interpreter, labels) or [str(index) for index in range(scores.size)]
-    return [(names[index], float(scores[index])) for index in np.argsort(-scores)]
-
-
-def names_of(interpreter: Interpreter, labels: Path | None) -> list[str]:
-    """From a file with one label a line, else from the model's metadata."""
-    if labels is not None:
-        return labels.read_text(encoding="utf-8").splitlines()
-    return [name for output in interpreter.metadata.outputs for name in output.labels]
+    found = quick.run(model, picture, labels=labels, decode="classes", top=1 << 20)
+    classes = found.answer.classes if found.answer is not None else ()
+    return [(each.label or str(each.number), each.score) for each in classes]
 
 
 def main() -> None:

@@ -19,12 +19,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pictures import real
 from tflite_ort import Interpreter, WellKnownOpResolver
 
 Array = npt.NDArray[Any]
 
 FEATURE_RATE, FRAME, STEP = 16_000, 480, 160  # Hz; 30 ms of sound, every 10 ms
+
+
+def real(codes: Array, detail: dict[str, Any]) -> Array:
+    """The values of a tensor as real numbers."""
+    scale, zero_point = detail["quantization"]
+    return np.asarray((codes.astype(np.float32) - zero_point) * scale if scale else codes)
 
 
 class Model:

@@ -59,7 +59,7 @@ LAYERS = {
         {"compiled_model", "*"},
         {"generation", "prediction", "tasks", "verification"},
         {"litert"},
-        {"__init__", "command", "frozen"},
+        {"__init__", "command", "frozen", "quick"},
         {"__main__"},
     ),
 }

@@ -127,8 +127,11 @@ def bench(*arguments: str) -> str:
 def test_bench_prints_a_table() -> None:
     output = bench(str(digits_model("int8")), "--check", "--threads", "1,2")
     assert "LiteRT / ours" in output
+    assert "load, 2 threads: read " in output
     assert "quanta at most" in output
-    assert output.count("int8.tflite  ") == 2
+    assert output.count("int8.tflite\n") == 1  # its name, once
+    assert max(map(len, output.splitlines()[:4])) <= 80
+    assert [line.split()[0] for line in output.splitlines()[2:4]] == ["1", "2"]
 
 
 def test_bench_writes_json(tmp_path: Path) -> None:

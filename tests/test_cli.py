@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import onnx
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.models import model_path
 from tests.one_op import T, one_op_model
 from tests.ops.test_state import MODELS as STATEFUL
 from tflite_ort import DelegateWarning, Interpreter
@@ -19,6 +21,8 @@ from tflite_ort.command.cli import app
 from tflite_ort.command.demo import digits_model, held_out
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.prediction import images
+from tflite_ort.prediction.preparation import Preparation
+from tflite_ort.prediction.tensors import InputColumn
 from tflite_ort.providers.provider_choices import provider_choices
 from tflite_ort.schema import (
     AddOptions,
@@ -246,7 +250,9 @@ def test_pixels_become_values(
     normalization: images.Normalization | None,
     value: object,
 ) -> None:
-    array = images.read_image(gray, details(dtype, (1, 4, 6, 3), scale), normalization)
+    told = details(dtype, (1, 4, 6, 3), scale)
+    how = Preparation(normalization=normalization).picture_of(InputColumn("x", told))
+    array = images.read_image(gray, told, how)
     assert array.shape == (1, 4, 6, 3)
     assert array.dtype == dtype
     np.testing.assert_allclose(array, np.broadcast_to(value, (1, 4, 6, 3)), rtol=1e-6)
@@ -355,6 +361,16 @@ def test_export_makes_state_explicit_or_leaves_it_out(
 
 def test_export_refuses_other_weights() -> None:
     assert "--weights" in refusal("export", INT8, "--weights", "float8", code=2)
+
+
+def test_inspect_says_the_most_important_first() -> None:
+    first = call("inspect", INT8).stdout.splitlines()[0]
+    assert re.match(r"all \d+ operators run in ONNX Runtime; [\d.]+ kB; 1 input 1x8x8x1 ", first)
+    several = call("inspect", model_path("litert__while_op_with_forwarding_input.tflite"))
+    assert "2 inputs; 3 outputs" in several.stdout.splitlines()[0]
+    assert "and 2 more subgraphs, which --all shows" in several.stdout
+    whole = call("inspect", model_path("litert__while_op_with_forwarding_input.tflite"), "--all")
+    assert "subgraph 2" in whole.stdout
 
 
 def test_inspect_shows_tensors_and_operators() -> None:

@@ -34,7 +34,13 @@ def test_a_small_file_has_a_size_and_one_node(tmp_path: Path) -> None:
     path.write_bytes(one_op_model(Op.ADD, [T((4,)), T((4,))], [T((4,))], AddOptions()))
     said = call("export", path).output
     size = path.with_suffix(".onnx").stat().st_size
-    assert f"add.onnx: {size / 1e3:.1f} kB, 1 node\n" in said
+    assert f"add.onnx: {size / 1e3:.1f} kB, opset 21, 1 node\n" in said
+    assert "input   in0   float32  4" in said
+    assert f"next: tflite-ort export {path} {path.with_suffix('.onnx')} --check" in said
+    batched = call("export", path, "--batch", "N", "--check", "--verbose").output
+    assert "open: N of in0, N of in1" in batched
+    assert "next: onnxruntime.InferenceSession(" in batched
+    assert "Add" in batched
 
 
 def test_a_decoded_file_is_said_to_be_checked(

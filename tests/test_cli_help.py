@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,9 +17,10 @@ from typer.testing import CliRunner
 from tests.models import model_path
 from tests.pages.blocks import ROOT
 from tflite_ort import ExportError, export_onnx
-from tflite_ort.command.cli import VERBS, app, command
+from tflite_ort.command.cli import app, command
 from tflite_ort.command.demo import digits_model
 from tflite_ort.command.options_page import options_page
+from tflite_ort.command.verb_table import GROUPS, VERBS
 
 
 def test_near_misses_are_named(tmp_path: Path) -> None:
@@ -162,8 +164,9 @@ def test_help_of_the_options_says_their_values_and_defaults() -> None:
 
 def test_verbs_have_one_order(tmp_path: Path) -> None:
     """In the help, in completion and in README."""
-    shown = CliRunner().invoke(app, ["-h"]).stdout.partition("Commands:\n")[2]
-    assert re.findall(r"^  ([a-z]+) ", shown, re.MULTILINE) == list(VERBS)
+    shown = CliRunner().invoke(app, ["-h"]).stdout
+    assert re.findall(r"^  ([a-z]+) ", shown.partition("Run:\n")[2], re.MULTILINE) == list(VERBS)
+    assert all(f"\n{group}:\n" in shown for group in GROUPS)
     environment = {"_TFLITE_ORT_COMPLETE": "complete_bash", "COMP_WORDS": "tflite-ort "}
     environment["COMP_CWORD"] = "1"
     words = CliRunner().invoke(app, [], env=environment, prog_name="tflite-ort").output.split()
@@ -171,6 +174,18 @@ def test_verbs_have_one_order(tmp_path: Path) -> None:
     readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([a-z]+)", readme, re.MULTILINE)
     assert [row for row in rows if row in VERBS] == list(VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_has_an_example_that_is_taken(verb: str) -> None:
+    """Its options are options of the verb."""
+    shown = CliRunner().invoke(app, [verb, "-h"], terminal_width=100).output
+    assert shown.count("\nExample:\n") == 1
+    line = VERBS[verb].example[0]
+    assert f"  tflite-ort {verb} {line}".rstrip() in shown.splitlines()
+    assert [each for each in re.findall(r"--[a-z-]+", line) if f"{each}" not in shown] == []
+    context = command(verb).make_context(verb, shlex.split(line), resilient_parsing=True)
+    assert context.info_name == verb
 
 
 @pytest.mark.parametrize("more", [[], ["--samples", "1"]])

@@ -15,7 +15,8 @@ from PIL import Image
 
 from tests.one_op import T, one_op_model
 from tests.test_cli import FLOAT, call, refusal
-from tflite_ort.prediction.images import resized
+from tflite_ort.decode.picture_input import PictureInput
+from tflite_ort.decode.sampling import tensor_of
 from tflite_ort.schema import (
     AddOptions,
     ModelBuilder,
@@ -79,7 +80,8 @@ def test_a_picture_is_normalised_and_a_map_has_its_labels(tmp_path: Path, pictur
     result = call("run", model, "--input", picture, "--output", tmp_path / "y.npy")
     assert result.exit_code == 0, result.output
     assert "picture.png as 4x4, (pixel - 127.5) / 127.5, as the metadata say" in result.stdout
-    assert "classes of y: dog 100.0%" in result.stdout
+    assert "segmentation (--raw" in result.stdout
+    assert "dog  100.0 % of the picture" in result.stdout
     values = np.load(tmp_path / "y.npy")
     expected = 2 * (np.array([0, 51, 255], np.float32) - 127.5) / 127.5
     np.testing.assert_allclose(values, np.broadcast_to(expected, values.shape), rtol=1e-6)
@@ -90,9 +92,10 @@ def test_a_picture_is_normalised_and_a_map_has_its_labels(tmp_path: Path, pictur
 def test_top_classes_have_names(tmp_path: Path) -> None:
     model = labelled(tmp_path, (1, 3), TensorMetadata(), LABELS)
     np.save(tmp_path / "x.npy", np.float32([[0.5, 3, 1]]))
-    assert (
-        "top of y: cat 6, dog 2, none 1" in call("run", model, "--input", tmp_path / "x.npy").stdout
-    )
+    shown = call("run", model, tmp_path / "x.npy").stdout
+    assert shown.splitlines()[1:] == ["cat   6", "dog   2", "none  1"]
+    raw = call("run", model, tmp_path / "x.npy", "--raw").stdout
+    assert "top of y: cat 6, dog 2, none 1" in raw
     top = json.loads(call("run", model, "--input", tmp_path / "x.npy", "--json").stdout)["y"]["top"]
     assert top[0] == {"index": 1, "label": "cat", "score": 6.0}
 
@@ -133,20 +136,18 @@ def test_a_sound_is_cut_to_what_the_model_takes(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.load(tmp_path / "y.npy")[0, 100:], 0.5, rtol=1e-3)
 
 
-def test_resizing_weighs_four_pixels_as_tflite_does() -> None:
-    pillow = pytest.importorskip("PIL.Image")
+def test_resizing_weighs_four_pixels_as_mediapipe_does() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (37, 53, 3), np.uint8)
     for height, width in ((20, 30), (90, 70), (5, 100)):
-        made = np.asarray(resized(pillow.fromarray(pixels), (width, height)))
-        rows = np.clip((np.arange(height) + 0.5) * 37 / height - 0.5, 0, 36)
-        columns = np.clip((np.arange(width) + 0.5) * 53 / width - 0.5, 0, 52)
+        made = tensor_of(pixels, PictureInput(height, width, dtype="uint8"))
+        rows = np.clip(np.round(np.arange(height) * 37 / height * 32) / 32, 0, 36)
+        columns = np.clip(np.round(np.arange(width) * 53 / width * 32) / 32, 0, 52)
         top, left = rows.astype(int), columns.astype(int)
         down, right = np.minimum(top + 1, 36), np.minimum(left + 1, 52)
         y, x = (rows - top)[:, None, None], (columns - left)[None, :, None]
         upper = pixels[top][:, left] * (1 - x) + pixels[top][:, right] * x
         lower = pixels[down][:, left] * (1 - x) + pixels[down][:, right] * x
-        # Pillow cuts the fraction.
-        assert np.abs(made - (upper * (1 - y) + lower * y)).max() <= 1 + 1e-9
+        np.testing.assert_array_equal(made, np.floor(upper * (1 - y) + lower * y + 0.5))
 
 
 # Files -------------------------------------------------------------------------------------------

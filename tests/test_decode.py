@@ -20,12 +20,13 @@ from typer.testing import CliRunner
 from tests.made_networks import network
 from tflite_ort import ExportError, export_onnx
 from tflite_ort.command.cli import app
-from tflite_ort.decode import kind_of
 from tflite_ort.decode.anchors import PUBLISHED, anchors_for, anchors_of
 from tflite_ort.decode.detections import anchored_detections
-from tflite_ort.decode.image_input import Preparation, add_image_input, no_projection
+from tflite_ort.decode.image_input import add_image_input, no_projection
+from tflite_ort.decode.kinds import kind_of
 from tflite_ort.decode.landmarks import pose
 from tflite_ort.decode.nodes import Nodes, described
+from tflite_ort.decode.picture_input import PictureInput
 from tflite_ort.schema import ModelBuilder, Op, read_model
 
 Array = npt.NDArray[Any]
@@ -150,7 +151,7 @@ def test_detections_are_those_of_a_loop(seed: int) -> None:
     assert none["keypoints"].shape == (0, 3, 2)
 
 
-def cropped(image: Array, roi: Array, how: Preparation) -> tuple[Array, Array]:
+def cropped(image: Array, roi: Array, how: PictureInput) -> tuple[Array, Array]:
     """The pixels of a region, and the matrix of its points, by the definition."""
     height, width = image.shape[:2]
     x, y, w, h = roi[:4] * [width, height, width, height]
@@ -195,7 +196,7 @@ ROIS = {
 def test_a_region_of_a_picture(
     roi: str, letterbox: bool, outside: str, size: tuple[int, int]
 ) -> None:
-    how = Preparation(24, 32, (10.0, 20.0, 30.0), (2.0, 4.0, 8.0), letterbox, outside)
+    how = PictureInput(24, 32, (10.0, 20.0, 30.0), (2.0, 4.0, 8.0), letterbox, outside)
 
     def write(nodes: Nodes) -> dict[str, Any]:
         to = add_image_input(nodes, "tensor", how)
@@ -215,9 +216,9 @@ def test_a_region_of_a_picture(
 def test_integer_tensors_take_pixels_as_they_are() -> None:
     image = np.arange(8 * 8 * 3, dtype=np.uint8).reshape(8, 8, 3)
     for dtype, less in (("uint8", 0), ("int8", 128)):
-        how = Preparation(8, 8, dtype=dtype)
+        how = PictureInput(8, 8, dtype=dtype)
 
-        def write(nodes: Nodes, how: Preparation = how) -> dict[str, Any]:
+        def write(nodes: Nodes, how: PictureInput = how) -> dict[str, Any]:
             add_image_input(nodes, "tensor", how)
             return {"x": ("tensor", how.dtype, [1, 8, 8, 3])}
 

@@ -346,7 +346,7 @@ def said_by(*arguments: str | Path) -> tuple[int, str]:
 
 def test_a_run_without_an_input_says_that_it_is_random(tmp_path: Path) -> None:
     _, said = said_by("run", model_path(KWS))
-    assert said.startswith("input_1: random values, as no --input gives others\n")
+    assert said.startswith("input_1: random values, as no FILE gives others\n")
     np.save(tmp_path / "x.npy", np.zeros((1, 49, 10, 1), np.int8))
     assert "random" not in said_by("run", model_path(KWS), "--input", tmp_path / "x.npy")[1]
 

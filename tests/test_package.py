@@ -41,6 +41,7 @@ PUBLIC = [
     "ExportWarning",
     "Generated",
     "GenerationError",
+    "InstalledOpResolver",
     "InsufficientMemory",
     "Installed",
     "Interpreter",

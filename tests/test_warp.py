@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tflite_ort.tasks import warp
-from tflite_ort.tasks.warp import places
+from tflite_ort.decode import warp
+from tflite_ort.decode.warp import places
 
 Array = npt.NDArray[Any]
 

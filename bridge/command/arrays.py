@@ -21,7 +21,8 @@ from tflite_ort.prediction.array_files import (
     loaded_array,
     read_npz,
 )
-from tflite_ort.prediction.images import Normalization, read_image
+from tflite_ort.prediction.images import read_image
+from tflite_ort.prediction.pictures import picture_text
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.sound import open_wav
 from tflite_ort.prediction.tensors import InputColumn
@@ -138,9 +139,12 @@ def _read(path: Path, column: InputColumn, how: Preparation, tell: Tell | None) 
     if path.suffix.lower() == ".wav":
         array, said = _heard(path, column, how)
     else:
-        normalization = how.normalization_of(column)
-        array = read_image(path, column.details, normalization)
-        said = _picture_text(array, normalization, told=how.normalization is None)
+        picture = how.picture_of(column)
+        array = read_image(path, column.details, picture)
+        first = picture is not None and picture.channels_first
+        height, width = array.shape[-2:] if first else array.shape[-3:-1]
+        said = f"{width}x{height}"
+        said += "" if picture is None else f", {picture_text(picture)}"
     if tell is not None:
         tell(f"{column.name}: {path.name} as {said}")
     return array
@@ -158,16 +162,6 @@ def _heard(path: Path, column: InputColumn, how: Preparation) -> tuple[Array, st
     if seconds < whole:
         said += f", the first {seconds:.3g} of {whole:.3g} s"
     return array, said
-
-
-def _picture_text(array: Array, how: Normalization | None, *, told: bool) -> str:
-    height, width = array.shape[-3:-1]
-    if how is None:
-        values = "pixels from 0 to 1" if array.dtype.kind == "f" else "pixels as they are"
-        return f"{width}x{height}, {values}"
-    mean, std = (" ".join(f"{n:g}" for n in numbers) for numbers in (how.mean, how.std))
-    source = ", as the metadata say" if told else ""
-    return f"{width}x{height}, (pixel - {mean}) / {std}{source}"
 
 
 # Written -----------------------------------------------------------------------------------------

@@ -3,51 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from tflite_ort.command.benchmark import Difference, Result
-from tflite_ort.command.terminal import new_console, new_table
+from tflite_ort.command.terminal import count_text, new_console, new_table
 from tflite_ort.plan.profiling import OperatorTime
 
 # Invokes of which a profile is made.
 PROFILED_RUNS = 50
 
 
+_OURS = ("threads", "ms", "load", "MiB")
+_BOTH = ("threads", "ms", "LiteRT ms", "LiteRT / ours", "load", "LiteRT load", "MiB", "LiteRT MiB")
+
+
 def print_results(results: Sequence[Result], check: bool) -> None:
-    """Print a row for each model and number of threads: times in milliseconds, memory in MiB.
+    """Print of each model a row for each number of threads: times in milliseconds, memory in MiB.
 
     Args:
         check: say so where there is no LiteRT to compare the outputs with.
     """
     with_litert = any(result.litert for result in results)
-    heads = ["model", "threads", "ms", "load ms", "read", "translate", "session", "MiB"]
-    heads += ["LiteRT ms", "load ms", "MiB", "LiteRT / ours"] if with_litert else []
-    table = new_table(*heads)
-    for result in results:
-        table.add_row(*_cells(result, with_litert))
     console = new_console()
-    console.print(table)
-    for result in results:
-        where = f"{result.model}, {result.threads} threads"
-        if result.litert_error:
-            console.print(f"{where}: LiteRT does not run it: {result.litert_error}")
-        for difference in result.differences:
-            console.print(f"{where}: {_difference(difference)}")
+    for model, of_model in groupby(results, lambda result: result.model):
+        console.print(model)
+        table, rows = new_table(*(_BOTH if with_litert else _OURS)), list(of_model)
+        for result in rows:
+            table.add_row(*_cells(result, with_litert))
+        console.print(table)
+        for result in rows:
+            console.print(f"load, {_where(result)}: {_parts(result)}")
+            if result.litert_error:
+                console.print(f"{_where(result)}: LiteRT does not run it: {result.litert_error}")
+            for difference in result.differences:
+                console.print(f"{_where(result)}: {_difference(difference)}")
     if check and not with_litert:
         console.print("nothing to check against: LiteRT (ai-edge-litert) ran none of these")
 
 
+def _where(result: Result) -> str:
+    return count_text(result.threads, "thread")
+
+
+def _parts(result: Result) -> str:
+    parts = (("read", result.read_ms), ("translate", result.translate_ms))
+    named = (*parts, ("sessions", result.session_ms))
+    return ", ".join(f"{name} {ms:.1f} ms" for name, ms in named)
+
+
 def _cells(result: Result, with_litert: bool) -> list[str]:
     ours, litert = result.ours, result.litert
-    parts = (ours.load_ms, result.read_ms, result.translate_ms, result.session_ms)
-    cells = [result.model, str(result.threads), _milliseconds(ours.invoke_ms)]
-    cells += [f"{part:.1f}" for part in parts] + [_mebibytes(ours.peak_mib)]
-    if with_litert and litert and result.ratio is not None:
-        cells += [_milliseconds(litert.invoke_ms), f"{litert.load_ms:.1f}"]
-        cells += [_mebibytes(litert.peak_mib), f"{result.ratio:.2f}"]
-    elif with_litert:
-        cells += ["-"] * 4
-    return cells
+    first, load = [str(result.threads), _milliseconds(ours.invoke_ms)], f"{ours.load_ms:.1f}"
+    if not with_litert:
+        return [*first, load, _mebibytes(ours.peak_mib)]
+    if litert is None or result.ratio is None:
+        return [*first, "-", "-", load, "-", _mebibytes(ours.peak_mib), "-"]
+    return [
+        *(*first, _milliseconds(litert.invoke_ms), f"{result.ratio:.2f}"),
+        *(load, f"{litert.load_ms:.1f}"),
+        *(_mebibytes(ours.peak_mib), _mebibytes(litert.peak_mib)),
+    ]
 
 
 def _difference(of: Difference) -> str:

@@ -6,7 +6,7 @@ import importlib.metadata
 import sys
 import warnings
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -14,6 +14,7 @@ from typer.core import TyperCommand
 from tflite_ort.base.optional import imported, late, load
 from tflite_ort.command.help import VerbCommand, VerbGroup
 from tflite_ort.command.terminal import complain, say, warn
+from tflite_ort.command.verb_table import VERBS
 
 if TYPE_CHECKING:
     from tflite_ort import schema
@@ -21,86 +22,8 @@ else:
     schema = late("tflite_ort.schema")
 
 
-class Verb(NamedTuple):
-    """A command whose module is imported when it runs.
-
-    Args:
-        function: the function, or the `typer.Typer` of several, as ``module:name``.
-        summary: the first paragraph of its help.
-    """
-
-    function: str
-    summary: str
-
-
 # Libraries alone take more.
 _LEAST_BYTES = 224 << 20
-
-VERBS = {
-    "run": Verb(
-        "run:run",
-        "Run a model once and print what comes out. Pictures and sounds are prepared as the "
-        "model's metadata say, and results have its labels.",
-    ),
-    "predict": Verb(
-        "predict:predict",
-        "Run a model over many inputs. The same command goes on with a job that was interrupted.",
-    ),
-    "generate": Verb("generate:generate", "Let a bundle with a language model answer a prompt."),
-    "embed": Verb(
-        "embed:embed",
-        "Make vectors of texts with a text encoder: each is 1 long, so products of two are "
-        "cosines.",
-    ),
-    "export": Verb(
-        "export:export",
-        "Write a model as ONNX; of a bundle every model, with a list of them, into a folder.",
-    ),
-    "triton": Verb(
-        "triton:triton",
-        "Write a model for Triton: the exported file, its configuration, and labels.",
-    ),
-    "as": Verb(
-        "stand_in:app",
-        "Run a program that imports tflite_runtime, ai_edge_litert, tensorflow.lite or mediapipe, "
-        "with this library in its place.",
-    ),
-    "inspect": Verb(
-        "inspect:inspect",
-        "Show signatures, inputs, outputs, costs and operators, where each would run and why not; "
-        "of a bundle, what is in it, or with --model one of its models. Exit code 3 if a model "
-        "cannot run.",
-    ),
-    "versions": Verb(
-        "verbs:versions",
-        "Say which operator versions and runtime a model needs; exit code 3 if one is not known. "
-        "Of an operator, which versions there are, and where it runs on which element types.",
-    ),
-    "verify": Verb(
-        "verify:verify",
-        "Run a model in several runtimes and say which operator is off; exit code 4 if one is.",
-    ),
-    "view": Verb("view:view", "Show a model as a graph in Model Explorer, until Ctrl-C."),
-    "extract": Verb(
-        "extract:extract",
-        "Write the part of a model that leads from some tensors to others, as a model.",
-    ),
-    "bench": Verb("bench:bench", "Time models, beside LiteRT where ai-edge-litert is installed."),
-    "tune": Verb(
-        "tune:tune",
-        "Time the lowerings of each layer on this machine, once, and keep the fastest.",
-    ),
-    "compile": Verb(
-        "compile:compile_models",
-        "Make models ready and keep them in the cache, for interpreters with the same choices.",
-    ),
-    "cache": Verb("cache:app", "Show or empty the cache of compiled models."),
-    "providers": Verb(
-        "verbs:providers",
-        "Show the execution providers that are installed, their devices, and what they lack.",
-    ),
-    "demo": Verb("verbs:demo", "Read handwritten digits; draw hands and faces on a film."),
-}
 
 
 class LateCommand(TyperCommand):

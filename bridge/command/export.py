@@ -32,6 +32,7 @@ from tflite_ort.command.arguments import (
     refuse_unused,
     resolver_of,
 )
+from tflite_ort.command.export_summary import Verbose, print_summary
 from tflite_ort.command.outputs import STDOUT, file_at
 from tflite_ort.command.signatures import write_signatures
 from tflite_ort.command.terminal import (
@@ -40,7 +41,6 @@ from tflite_ort.command.terminal import (
     new_table,
     say,
     say_json,
-    size_text,
 )
 from tflite_ort.export.bundle import export_bundle
 from tflite_ort.export.check import ExportMismatch, check_export
@@ -189,6 +189,7 @@ def export(
     decode: Decode = False,
     image_input: ImageInput = False,
     check: Check = False,
+    verbose: Verbose = False,
     resolver: ResolverName = None,
     hybrid: HybridOption = Hybrid.FLOAT,
     external_root: ExternalRoots = None,
@@ -209,9 +210,9 @@ def export(
         "decode": IMAGE if image_input else decode,
     }
     form: Written = {"opset": opset, "float16": float16, "nchw": nchw or ()}
-    renamed = one_each(map(_named_new, rename or ()), "--rename")
-    form |= {"rename": renamed, "external_data": external_data}
-    form |= {"exact": exact, "state_defaults": state_defaults}
+    form |= {"rename": one_each(map(_named_new, rename or ()), "--rename"), "exact": exact}
+    form |= {"external_data": external_data, "state_defaults": state_defaults}
+    said = {"as_json": as_json, "verbose": verbose}
     _check_choices(options, form, signature, all_signatures)
     if holds_bundle(model):
         _check_of_bundle(form, signature, all_signatures)
@@ -220,13 +221,18 @@ def export(
         read = read_model(model, external_roots=external_root or (), budgets=budgets(budget))
 
         def write(key: str, path: Path) -> None:
-            _export(model, str(path), options, {**form, "signature": key}, check, as_json=as_json)
+            _export(model, str(path), options, {**form, "signature": key}, check, **said)
 
         write_signatures(read, _folder(model, out), write)
     else:
-        beside = _beside(model, ".onnx")
-        target = str(beside) if out is None else file_at(out, beside.name)
-        _export(model, target, options, {**form, "signature": signature}, check, as_json=as_json)
+        target = _target(model, out)
+        _export(model, target, options, {**form, "signature": signature}, check, **said)
+
+
+def _target(model: Path, out: str | None) -> str:
+    """The file to write, or standard output."""
+    beside = _beside(model, ".onnx")
+    return str(beside) if out is None else file_at(out, beside.name)
 
 
 def _batch(text: str | None) -> int | str | None:
@@ -247,6 +253,7 @@ def _export(
     check: bool,
     *,
     as_json: bool,
+    verbose: bool,
 ) -> None:
     """Write one file, or to standard output, and say what it is.
 
@@ -274,9 +281,8 @@ def _export(
         record = _record(exported, target, differences)
         print(json.dumps(record), file=sys.stderr if quiet else sys.stdout)
     elif not quiet:
-        _describe(exported, Path(target))
-        for name, text in differences.items():
-            say(f"checked {name}: {text}")
+        size = _written_bytes(exported, Path(target))
+        print_summary(exported, model, Path(target), size, differences, verbose=verbose)
 
 
 def _refuse_unused(context: typer.Context, *, stateful: bool, to_file: bool) -> None:
@@ -352,22 +358,6 @@ def _written_bytes(exported: onnx.ModelProto, target: Path) -> int:
     if any(map(uses_external_data, exported.graph.initializer)):
         files.append(target.with_name(f"{target.name}.data"))
     return sum(file.stat().st_size for file in files if file.is_file())
-
-
-def _describe(exported: onnx.ModelProto, target: Path) -> None:
-    """Print what was written."""
-    nodes = Counter(node.op_type for node in exported.graph.node)
-    size, total = _written_bytes(exported, target), nodes.total()
-    say(f"wrote {target}: {size_text(size)}, {total} node{'s' * (total != 1)}")
-    if state := first_state(exported):
-        say(
-            f"state, which each run is fed: {', '.join(state)}; tflite_ort.first_state says what "
-            "the first one is fed, --stateless leaves it out"
-        )
-    table = new_table("node", "count")
-    for name, count in nodes.most_common():
-        table.add_row(name, str(count))
-    new_console().print(table)
 
 
 _SIDES = ("inputs", "outputs")

@@ -67,6 +67,14 @@ CacheLength = Annotated[
     typer.Option(min=1, help="Size of the caches in tokens, if the bundle has several."),
 ]
 
+# Why an answer ends, as people say it.
+_ENDS = {
+    "stop": "the answer is complete",
+    "length": "as many tokens as asked for",
+    "full": "context full",
+    "interrupt": "interrupted",
+}
+
 
 def generate(
     bundle: Bundle,
@@ -141,4 +149,4 @@ def _summary(result: Generated) -> str:
         speed = result.prefill_tokens / result.prefill_seconds
         prefill = f"{result.prefill_tokens} tokens read ({speed:.0f} a second), "
     made = f"{result.decode_steps} made ({result.tokens_per_second:.1f} a second)"
-    return f"{prefill}{made}, ended by {result.finish}"
+    return f"{prefill}{made}, stopped: {_ENDS.get(result.finish, result.finish)}"

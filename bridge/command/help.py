@@ -21,6 +21,7 @@ from tflite_ort.base.suggestions import suggestion
 from tflite_ort.command.activity import activity
 from tflite_ort.command.paths import guarding
 from tflite_ort.command.terminal import complain, say
+from tflite_ort.command.verb_table import GROUPS, SYNONYMS, VERBS, example_lines
 
 if TYPE_CHECKING:
     from tflite_ort import schema
@@ -91,7 +92,8 @@ class VerbCommand(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
         told = self.told(ctx)
-        _print(told, {"Arguments": told.arguments, "Options": (*told.own, *told.shared)})
+        sections = {"Arguments": told.arguments, "Options": (*told.own, *told.shared)}
+        _print(told, sections, str(ctx.info_name))
 
     def told(self, ctx: Any) -> Told:
         """What the help says."""
@@ -133,15 +135,21 @@ class VerbGroup(TyperGroup):
         """The verb that the first argument names."""
         verbs = self.list_commands(ctx)
         if not (args[0] in verbs or args[0].startswith("-") or ctx.resilient_parsing):
-            ctx.fail(f"There is no command {args[0]!r}{suggestion(args[0], verbs)}")
+            meant = SYNONYMS.get(args[0].lower(), "") if "run" in verbs else ""
+            near = f"; did you mean {meant!r}?" if meant else suggestion(args[0], verbs)
+            ctx.fail(f"There is no command {args[0]!r}{near}")
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
         options = [_option(each, {}) for each in self.get_params(ctx)]
-        verbs = [(name, _summary(self.get_command(ctx, name))) for name in self.list_commands(ctx)]
+        verbs = {name: _summary(self.get_command(ctx, name)) for name in self.list_commands(ctx)}
         told = Told(*_heading(ctx, self.help), [], options, [])
-        _print(told, {"Options": told.own, "Commands": verbs})
+        groups = {
+            title: [(name, verbs[name]) for name in names if name in verbs]
+            for title, names in (GROUPS.items() if "run" in verbs else [("Commands", verbs)])
+        }
+        _print(told, {"Options": told.own, **groups}, str(ctx.info_name))
 
 
 def _is_argument(parameter: Any) -> bool:
@@ -223,7 +231,22 @@ def _summary(command: Any) -> str:
     return " ".join(cleandoc(command.help or "").split("\n\n")[0].split())
 
 
-def _print(told: Told, sections: dict[str, Sequence[Row]]) -> None:
+def _example(name: str, width: int) -> Iterator[str]:
+    """The lines of an example of a verb; none of what is none."""
+    if name in VERBS:
+        yield from ("", "Example:")
+        for line in example_lines(name):
+            left = " " * (2 + len(line) - len(line.lstrip()))
+            after = f"{left}    "
+            yield from wrap(line.strip(), width, initial_indent=left, subsequent_indent=after)
+
+
+def _print(told: Told, sections: Mapping[str, Sequence[Row]], name: str) -> None:
+    """Print a help.
+
+    Args:
+        name: of the verb.
+    """
     width = min(shutil.get_terminal_size().columns, _WIDEST)
     lines = _hanging(f"Usage: {told.usage}", width)
     for paragraph in told.paragraphs:
@@ -231,7 +254,7 @@ def _print(told: Told, sections: dict[str, Sequence[Row]]) -> None:
     for title, rows in sections.items():
         if rows:
             lines += ["", f"{title}:", *_table(rows, width)]
-    say(*lines)
+    say(*lines, *_example(name, width))
 
 
 def _heading(ctx: Any, text: str | None) -> tuple[str, list[str]]:

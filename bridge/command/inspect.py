@@ -60,6 +60,9 @@ def inspect(
     signature: SignatureKey = None,
     name: BundledModel = None,
     as_json: AsJson = False,
+    whole: Annotated[
+        bool, typer.Option("--all", help="Also show bodies and other subgraphs.")
+    ] = False,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     precision: PrecisionOption = Precision.FULL,
@@ -99,7 +102,7 @@ def inspect(
             code = _CANNOT_RUN
         records.append(found.record())
         if not as_json:
-            print_model(found)
+            print_model(found, whole=whole)
     if as_json:
         say_json(records[0] if len(models) == 1 else records)
     raise typer.Exit(code)

@@ -13,18 +13,28 @@ from tflite_ort.bundles import Bundle
 from tflite_ort.command.inspected import Inspected
 from tflite_ort.command.placements import Row
 from tflite_ort.command.provider_advice import provider_advice
-from tflite_ort.command.terminal import new_console, new_table, say, shape_text
+from tflite_ort.command.terminal import count_text, new_console, new_table, say, shape_text
 from tflite_ort.metadata import Metadata
 from tflite_ort.schema import SubGraph, Tensor, TensorType
 
 _MOST_FILES = 50
+# Where operators are that no provider runs.
+_PLACES = {"numpy": "numpy", "constant": "advance, at load"}
 
 
-def print_model(found: Inspected) -> None:
-    """Print what a model takes, gives, says, costs, and how it would run."""
+def print_model(found: Inspected, *, whole: bool) -> None:
+    """Print what a model takes, gives, says, costs, and how it would run, the most important first.
+
+    Args:
+        whole: also the subgraphs that others call.
+    """
     console = new_console()
-    for number, graph in enumerate(found.model.subgraphs):
+    console.print(_summary(found))
+    graphs = found.model.subgraphs
+    for number, graph in enumerate(graphs if whole else graphs[:1]):
         console.print(_tensor_table(graph, number))
+    if more := len(graphs) - 1 if not whole else 0:
+        say(f"and {count_text(more, 'more subgraph')}, which --all shows")
     if found.model.signature_defs:
         console.print(_signature_table(found))
     for line in _cost_lines(found):
@@ -40,6 +50,37 @@ def print_model(found: Inspected) -> None:
         say(f"warning: {warning}")
     if found.problem:
         say(f"cannot run: {found.problem}")
+
+
+def _summary(found: Inspected) -> str:
+    """Whether a model runs here, and what it takes and gives, in a line."""
+    total = found.rows.total()
+    if found.problem:
+        runs = f"cannot run here, {count_text(total, 'operator')}"
+    else:
+        places = Counter[str]()
+        for (_, _, place, _), count in found.rows.items():
+            places[_PLACES.get(place, "ONNX Runtime")] += count
+        runs = ", ".join(
+            f"{'all ' if count == total > 1 else ''}{count_text(count, 'operator')} "
+            f"{'runs' if count == 1 else 'run'} in {place}"
+            for place, count in places.most_common()
+        )
+    sides = (_side(found, "input"), _side(found, "output"))
+    return "; ".join([runs or "no operators", _bytes(found.size), *sides])
+
+
+def _side(found: Inspected, side: str) -> str:
+    if not found.model.subgraphs:
+        return f"no {side}s"
+    graph = found.model.subgraphs[0]
+    indices = graph.inputs if side == "input" else graph.outputs
+    text = count_text(len(indices), side)
+    if len(indices) != 1:
+        return text
+    tensor = graph.tensors[indices[0]]
+    shape = shape_text(tensor.shape_signature or tensor.shape)
+    return f"{text} {shape} {TensorType(tensor.type).name.lower()}"
 
 
 def _cost_lines(found: Inspected) -> Iterator[str]:

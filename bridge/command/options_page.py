@@ -8,8 +8,9 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from tflite_ort.command.cli import VERBS, command
+from tflite_ort.command.cli import command
 from tflite_ort.command.help import Row, Told, VerbCommand
+from tflite_ort.command.verb_table import VERBS
 
 _HEAD = """# Every command and option
 

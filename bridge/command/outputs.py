@@ -24,7 +24,7 @@ from tflite_ort.prediction.tensors import names_values
 Array = npt.NDArray[Any]
 
 STDOUT = "-"
-_KINDS = (".npy", ".npz", ".json", ".png")
+_KINDS = (".npy", ".npz", ".json", ".png", ".jpg", ".jpeg")
 _TOP = 5
 # Of how many elements all are shown, and how many of the classes of a map.
 _SMALL = 16

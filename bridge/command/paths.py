@@ -14,7 +14,7 @@ from tflite_ort.base import guard
 # What a verb reads, by the name of the parameter, and what it is called in errors.
 READ = {
     **dict.fromkeys(("model", "models"), "the model itself"),
-    **dict.fromkeys(("inputs", "camera", "data"), "an input too"),
+    **dict.fromkeys(("inputs", "files", "camera", "data", "labels"), "an input too"),
     **dict.fromkeys(("bundle", "onnx", "value_map", "suite", "external_root"), "read too"),
 }
 # What a verb writes: files, or a folder of them.

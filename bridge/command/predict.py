@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -40,18 +39,23 @@ from tflite_ort.command.arguments import (
     refuse_unused_preparation,
     resolver_of,
 )
-from tflite_ort.command.terminal import count_text, new_console, say, say_json
+from tflite_ort.command.found import Labels
+from tflite_ort.command.terminal import INTERRUPTED, count_text, new_console, say, say_json
+from tflite_ort.decode.pixel_range import METADATA
 from tflite_ort.model.opening import opened_model
+from tflite_ort.prediction.answers import read_labels
 from tflite_ort.prediction.array_files import InputError
-from tflite_ort.prediction.images import pillow_module, takes_images
+from tflite_ort.prediction.images import pillow_module
 from tflite_ort.prediction.job import Job, locked, opened_job
 from tflite_ort.prediction.local import Tell, run_processes, run_threads
+from tflite_ort.prediction.pictures import picture_text
 from tflite_ort.prediction.pool import cores
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.ray_engine import Cluster, run_ray
 from tflite_ort.prediction.record_files import RECORD_FILES, check_records
 from tflite_ort.prediction.results import Done
 from tflite_ort.prediction.units import IMAGES, SOUND, WITH_COLUMNS, Unit, suffix_of, units_of
+from tflite_ort.prediction.wanted import Wanted
 from tflite_ort.prediction.work import Setup, Worker
 from tflite_ort.prediction.writers import writer_for
 from tflite_ort.schema import with_own_data
@@ -73,7 +77,21 @@ Inputs = Annotated[
     list[str],
     typer.Argument(help="Files, folders and patterns: images, .wav, .npy, .npz, .parquet, .csv."),
 ]
-Out = Annotated[Path, typer.Option(help="Results: .parquet, .csv, .jsonl or .npz.")]
+
+
+def _named(out: Path | None) -> Path | None:
+    if out is None:
+        raise typer.BadParameter(
+            "add --out results.csv (or .parquet, .jsonl, .npz); what is in one file, "
+            "tflite-ort run MODEL FILE shows"
+        )
+    return out
+
+
+Out = Annotated[
+    Path,
+    typer.Option(callback=_named, metavar="PATH", help="Results: .parquet, .csv, .jsonl or .npz."),
+]
 Rows = Annotated[
     bool, typer.Option("--rows", help="The first axis of .npy and .npz files is rows.")
 ]
@@ -117,6 +135,25 @@ SaveEvery = Annotated[
         help="Keep the results of so many seconds at a time: a kill loses no more.",
     ),
 ]
+Keep = Annotated[
+    str | None,
+    typer.Option(
+        "--keep",
+        metavar="COLUMNS",
+        help="Columns of the tables that the results have too, with commas between.",
+    ),
+]
+Best = Annotated[
+    int,
+    typer.Option("--top", min=1, help="So many classes stand for a vector of more than 16 scores."),
+]
+RawVectors = Annotated[bool, typer.Option("--raw", help="Write such vectors whole.")]
+Draw = Annotated[
+    Path | None,
+    typer.Option(
+        "--draw", metavar="FOLDER", help="Write each picture here with what was found drawn on it."
+    ),
+]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Begin anew, and replace results that are there.")
 ]
@@ -126,12 +163,17 @@ def predict(
     context: typer.Context,
     model: ModelFile,
     inputs: Inputs,
-    out: Out,
+    out: Out = None,  # type: ignore[assignment]  # the option says what to add
     rows: Rows = False,
     column: Columns = None,
     mean: Mean = None,
     std: Std = None,
     rate: Rate = None,
+    keep: Keep = None,
+    labels: Labels = None,
+    top: Best = 5,
+    raw: RawVectors = False,
+    draw: Draw = None,
     batch_size: BatchSize = None,
     workers: Workers = None,
     engine: EngineOption = Engine.THREADS,
@@ -160,7 +202,8 @@ def predict(
         "budgets": budgets(budget),
     }
     preparation = Preparation(normalization=normalization_of(mean, std), rate=rate)
-    setup = Setup(os.fspath(model), batch_size, arguments, preparation, _columns(column))
+    wanted = _wanted(keep, labels, 0 if raw else top, draw)
+    setup = Setup(os.fspath(model), batch_size, arguments, preparation, _columns(column), wanted)
     worker = Worker(setup)
     refuse_unused_preparation(context, preparation, worker.inputs)
     given = {"inputs": inputs, "rows": rows, "provider": [provider, provider_option]}
@@ -169,18 +212,17 @@ def predict(
     given |= {"precision": precision.value, **_description(model, setup, worker)}
     units = units_of(inputs, rows=rows, names=_read_names(worker, setup), out=out)
     units = _with_columns(context, list(units)) if column else units
+    notes, here = dict(_notes(worker, preparation)), engine is not Engine.RAY
+    cluster = Cluster(workers or (cores() if worker.on_cpu else 1), address, gpus)
     with locked(out):
-        job = opened_job(
-            out,
-            writer_for(out, worker.columns),
-            given,
-            _noted(units, dict(_notes(worker, preparation)), here=engine is not Engine.RAY),
-            overwrite=overwrite,
-            save_seconds=save_every,
-        )
-        count = workers or (cores() if worker.on_cpu else 1)
-        how = _work_of(engine, job, setup, worker, Cluster(count, address, gpus))
-        _run(job, how, as_json=as_json)
+        writer, noted = writer_for(out, worker.columns), _noted(units, worker, notes, here=here)
+        job = opened_job(out, writer, given, noted, overwrite=overwrite, save_seconds=save_every)
+        _run(job, _work_of(engine, job, setup, worker, cluster), as_json=as_json)
+
+
+def _wanted(keep: str | None, labels: Path | None, top: int, draw: Path | None) -> Wanted:
+    kept = tuple(name.strip() for name in (keep or "").split(",") if name.strip())
+    return Wanted(kept, tuple(read_labels(labels)), top, "" if draw is None else os.fspath(draw))
 
 
 def _with_columns(context: typer.Context, units: list[Unit]) -> Iterator[Unit]:
@@ -204,7 +246,12 @@ def _work_of(engine: Engine, job: Job, setup: Setup, worker: Worker, cluster: Cl
 
 def _description(model: Path, setup: Setup, worker: Worker) -> dict[str, Any]:
     """What results depend on besides the options."""
+    wanted = setup.wanted
     return {
+        "keep": list(wanted.keep),
+        "labels": list(wanted.labels),
+        "top": wanted.top,
+        "draw": wanted.draw,
         "version of tflite-ort": __version__,
         "model": _digest(model, setup),
         "folder": os.getcwd(),  # where the names of inputs are looked up
@@ -241,7 +288,16 @@ def _run(job: Job, work: Work, *, as_json: bool) -> None:
             rows += done.rows
             tell(done)
 
-        work(told)
+        try:
+            work(told)
+        except KeyboardInterrupt:
+            job.refresh()
+            say(
+                f"interrupted: results of {job.total - job.left} of {job.total} inputs are kept in "
+                f"{job.folder}; the same command goes on with it, and --overwrite begins anew",
+                error=True,
+            )
+            raise typer.Exit(INTERRUPTED) from None
     done = job.finish()
     seconds = time.monotonic() - started
     if as_json:
@@ -291,29 +347,33 @@ def _notes(worker: Worker, how: Preparation) -> Iterator[tuple[str, str]]:
     if len(worker.inputs) != 1:
         return
     (column,) = worker.inputs
-    real = np.dtype(column.details["dtype"]).kind == "f"
-    if real and takes_images(column.details) and how.normalization_of(column) is None:
-        note = "pixels go from 0 to 1, since the model names no mean (--mean and --std do)"
-        yield from ((suffix, note) for suffix in IMAGES)
+    picture = how.picture_of(column)
+    if picture is not None and how.normalization is None and picture.source != METADATA:
+        yield from ((suffix, f"pictures: {picture_text(picture)}") for suffix in IMAGES)
     if how.hears(column) and how.ear_of(column).rate is None:
         yield SOUND, "sound keeps the rate of its file, since the model names none (--rate does)"
 
 
-def _noted(units: Iterator[Unit], notes: Mapping[str, str], *, here: bool) -> Iterator[Unit]:
-    """The units; what there is to say of them is said once.
+def _noted(
+    units: Iterator[Unit], worker: Worker, notes: Mapping[str, str], *, here: bool
+) -> Iterator[Unit]:
+    """The units; what there is to say of them is said once, and a table that does not fit ends it.
 
     Args:
         here: they are read on this machine.
 
     Raises:
-        InputError: the package that reads them is not installed.
+        InputError: the package that reads them is not installed, or no row of a table fits.
     """
-    said, suffixes = set[str](), set[str]()
+    said, suffixes, table = set[str](), set[str](), ""
     for unit in units:
         suffix = suffix_of(unit.path)
         if here and suffix not in suffixes:
             _check_package(suffix)
             suffixes.add(suffix)
+        if here and unit.table and unit.path != table:
+            table = unit.path
+            worker.check(unit)
         note = notes.get(suffix)
         if note is not None and note not in said:
             say(f"note: {note}", error=True)

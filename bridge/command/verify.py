@@ -53,7 +53,7 @@ from tflite_ort.export.exporting import export_onnx
 from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.prediction.array_files import InputError, open_plain
 from tflite_ort.prediction.preparation import Preparation
-from tflite_ort.prediction.tensors import described_inputs
+from tflite_ort.prediction.row_model import input_columns
 from tflite_ort.providers.delegates import AUTO
 from tflite_ort.providers.traits import FULL_PRECISION
 from tflite_ort.schema import ExportError, Model, write_model
@@ -307,7 +307,7 @@ def _given(given: _Files, source: Model, path: Path) -> list[dict[int, Array]]:
     limits: dict[str, Any] = {"external_roots": source.external_roots, "budgets": source.budgets}
     interpreter = Interpreter(path, resolver=given.resolver, **limits)
     details, files, how = interpreter.get_input_details(), given.files, given.how
-    columns = described_inputs(details, interpreter.metadata.inputs)
+    columns = input_columns(interpreter)
     refuse_unused_preparation(given.context, how, columns)
     least, folder = index_limits(source), Path(files[0])
     drawn = random_inputs(details, given.seed, limits=least, budgets=source.budgets)

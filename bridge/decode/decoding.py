@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 from onnx import helper
 
-from tflite_ort.decode.image_input import add_image_input, no_projection
-from tflite_ort.decode.kinds import Kind
+from tflite_ort.decode.detections import Outputs
+from tflite_ort.decode.image_input import add_image_input, add_region, no_projection
+from tflite_ort.decode.networks import Kind
 from tflite_ort.decode.nodes import Nodes, described
-from tflite_ort.schema import ExportError, Model
+from tflite_ort.decode.picture_input import quantization_of
+from tflite_ort.opmap.onnx_graph.opsets import IR_VERSIONS, OPSET
+from tflite_ort.schema import ExportError, Model, Tensor
+
+Array = npt.NDArray[Any]
 
 PROPERTY = "tflite.decoded"
 
@@ -38,7 +44,7 @@ def decoded(
     result.CopyFrom(exported)
     graph, nodes, before = result.graph, Nodes("decode"), Nodes("image")
     _rename(graph, set() if image_input or kind.begin else {each.name for each in graph.input})
-    raw = _real_outputs(nodes, graph, model)
+    raw = _real_outputs(nodes, [value.name for value in graph.output], model)
     if image_input and kind.preparation is None:
         raise ExportError(f"this {kind.name} takes no picture: it has no image input")
     if not image_input or kind.preparation is None:
@@ -53,14 +59,52 @@ def decoded(
         to = add_image_input(before, network_input, kind.preparation)
     outputs = kind.build(nodes, raw, to)
     written = Nodes("outputs")
-    infos = []
     del graph.output[:]
-    for name, (value, dtype, shape) in outputs.items():
-        infos.append(described(written.named(name, value), dtype, shape))
-    graph.output.extend(infos)
+    graph.output.extend(_named(written, outputs))
     _insert(graph, before, nodes, written)
     _describe(result, kind, outputs)
     return result
+
+
+def decoder(model: Model, kind: Kind) -> onnx.ModelProto:
+    """The nodes that stand after a network of its kind, as a model of their own.
+
+    Returns:
+        A model whose inputs are ``output0``, ``output1``, ..., what the network gives as real
+        numbers in float32, and ``size``, width and height of the picture. The results are those of
+        `decoded`.
+    """
+    nodes, written, raw = Nodes("decode"), Nodes("outputs"), []
+    for number in range(len(model.subgraphs[0].outputs)):  # which may declare no shape
+        raw.append(nodes.input(f"output{number}", np.float32, None))
+    to = no_projection(nodes) if kind.preparation is None else add_region(nodes, kind.preparation)
+    results = _named(written, kind.build(nodes, raw, to))
+    made = helper.make_graph(
+        [*nodes.nodes, *written.nodes],
+        "decoder",
+        nodes.inputs,
+        results,
+        [*nodes.constants.values(), *written.constants.values()],
+    )
+    opset = helper.make_opsetid("", OPSET)
+    return helper.make_model(made, opset_imports=[opset], ir_version=IR_VERSIONS[OPSET])
+
+
+def real_values(value: Array, tensor: Tensor) -> Array:
+    """An output as real numbers, to the last bit as in a decoded export."""
+    scale, point = quantization_of(tensor)
+    if not scale:
+        return value.astype(np.float32, copy=False)
+    real: Array = (value.astype(np.float32) - np.float32(point)) * np.float32(scale)
+    return real
+
+
+def _named(nodes: Nodes, outputs: Outputs) -> list[onnx.ValueInfoProto]:
+    """The results under their names, as a graph declares them."""
+    return [
+        described(nodes.named(name, value), dtype, shape)
+        for name, (value, dtype, shape) in outputs.items()
+    ]
 
 
 def _rename(graph: onnx.GraphProto, kept: Collection[str]) -> None:
@@ -85,21 +129,18 @@ def _renamed(name: str, kept: Collection[str]) -> str:
     return name if not name or name in kept else f"network/{name}"
 
 
-def _real_outputs(nodes: Nodes, graph: onnx.GraphProto, model: Model) -> list[str]:
-    """The outputs as real numbers."""
+def _real_outputs(nodes: Nodes, names: Sequence[str], model: Model) -> list[str]:
+    """The outputs as real numbers. No DequantizeLinear makes them: ONNX Runtime moves it over what
+    follows, and then fails at codes of int8 whose zero point is 0."""
     declared = model.subgraphs[0]
-    names = []
-    for value, index in zip(graph.output, declared.outputs, strict=False):
-        stored = declared.tensors[index].quantization
-        if stored is None or stored.scale is None or len(stored.scale) != 1:
-            names.append(value.name)
-            continue
-        dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-        points = stored.zero_point
-        point = np.array(points[0] if points is not None and len(points) else 0, dtype)
-        scale = np.float32(stored.scale[0])
-        names.append(nodes.op("DequantizeLinear", value.name, np.array(scale), point))
-    return names
+    found = []
+    for name, index in zip(names, declared.outputs, strict=False):
+        scale, point = quantization_of(declared.tensors[index])
+        if scale:
+            real = nodes.sub(nodes.cast(name, np.float32), float(point))
+            name = nodes.mul(real, np.float32(scale))
+        found.append(name)
+    return found
 
 
 def _insert(graph: onnx.GraphProto, before: Nodes, *after: Nodes) -> None:

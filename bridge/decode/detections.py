@@ -167,37 +167,77 @@ class Scored:
 def scored_detections(
     nodes: Nodes, raw: str, scores: str, classes: int, how: Scored, to: Projection, overlap: float
 ) -> Outputs:
-    """The detections of a detector of several classes without post-processing: of each box its
-    surest class, then those that overlap no surer one.
+    """The detections of a detector of several classes without post-processing.
 
     Args:
         raw: [1, N, 4 or more]: middle y and x, height and width, relative to the anchors.
         scores: [1, N, classes].
         overlap: the default of ``min_suppression_threshold``.
     """
-    min_score = nodes.input("min_score", np.float32, [], 0.0)
-    threshold = nodes.input("min_suppression_threshold", np.float32, [], overlap)
-    most = nodes.input("max_results", np.int64, [], _UNLIMITED)
-    allowed = nodes.input("allowed", np.bool_, [classes], np.ones(classes))
+    choice = Choice(nodes, classes, 0.0, overlap)
     count = len(how.anchors)
-    by_class = nodes.op("Where", allowed, nodes.reshape(scores, count, classes), _NEVER)
-    kinds = nodes.op("ArgMax", by_class, axis=1, keepdims=0)
-    best = nodes.op("ReduceMax", by_class, np.array([1]), keepdims=0)
-    if how.sigmoid:
-        best = nodes.op("Sigmoid", nodes.op("Clip", best, -_MOST_LOGIT, _MOST_LOGIT))
     boxes = _from_anchors(nodes, nodes.reshape(raw, count, -1), how)
+    rows = nodes.reshape(scores, count, classes)
+    return best_detections(nodes, boxes, rows, choice, to, sigmoid=how.sigmoid)
+
+
+class Choice:
+    """The inputs that say which detections are given: those with a score, of allowed classes, that
+    overlap no surer one.
+
+    Args:
+        min_score, overlap: the defaults of ``min_score`` and ``min_suppression_threshold``.
+    """
+
+    def __init__(self, nodes: Nodes, classes: int, min_score: float, overlap: float) -> None:
+        self.min_score = nodes.input("min_score", np.float32, [], min_score)
+        self.threshold = nodes.input("min_suppression_threshold", np.float32, [], overlap)
+        self.most = nodes.input("max_results", np.int64, [], _UNLIMITED)
+        self.allowed = nodes.input("allowed", np.bool_, [classes], np.ones(classes))
+
+
+def best_detections(
+    nodes: Nodes,
+    boxes: str,
+    scores: str,
+    choice: Choice,
+    to: Projection,
+    *,
+    sigmoid: bool = False,
+    by_class: bool = False,
+) -> Outputs:
+    """Of each box its surest class, then those that overlap no surer one.
+
+    Args:
+        boxes: left, top, right and bottom, [N, 4].
+        scores: [N, classes].
+        sigmoid: scores are logits.
+        by_class: boxes of two classes may overlap.
+    """
+    allowed = choice.allowed
+    rated = nodes.op("Where", allowed, scores, _NEVER)
+    kinds = nodes.op("ArgMax", rated, axis=1, keepdims=0)
+    best = nodes.op("ReduceMax", rated, np.array([1]), keepdims=0)
+    if sigmoid:
+        best = nodes.op("Sigmoid", nodes.op("Clip", best, -_MOST_LOGIT, _MOST_LOGIT))
     some = nodes.op("ReduceMax", nodes.cast(allowed, np.uint8), np.array([0]), keepdims=0)
-    good = nodes.op("And", nodes.op("GreaterOrEqual", best, min_score), nodes.cast(some, np.bool_))
+    good = nodes.op("GreaterOrEqual", best, choice.min_score)
+    good = nodes.op("And", good, nodes.cast(some, np.bool_))
     sized = nodes.op("ReduceMin", nodes.sub(*_ends(nodes, boxes)), np.array([1]), keepdims=0)
     good = nodes.op("And", good, _positive(nodes, sized))
     places = nodes.reshape(nodes.op("NonZero", good), -1)
     boxes, best, kinds = (nodes.op("Gather", each, places) for each in (boxes, best, kinds))
+    sides = nodes.pick(boxes, 1, 0, 3, 2, axis=1)
+    if by_class:  # so far from each other that those of two classes do not overlap
+        step = nodes.add(nodes.op("ReduceMax", boxes, np.array([0, 1]), keepdims=1), 1.0)
+        apart = nodes.mul(nodes.cast(nodes.reshape(kinds, -1, 1), np.float32), step)
+        sides = nodes.add(sides, apart)
     chosen = nodes.op(
         "NonMaxSuppression",
-        nodes.op("Unsqueeze", nodes.pick(boxes, 1, 0, 3, 2, axis=1), np.array([0])),
+        nodes.op("Unsqueeze", sides, np.array([0])),
         nodes.op("Unsqueeze", best, np.array([0, 1])),
-        most,
-        threshold,
+        choice.most,
+        choice.threshold,
     )
     kept = nodes.reshape(nodes.pick(chosen, 2, axis=1), -1)
     boxes, best, kinds = (nodes.op("Gather", each, kept) for each in (boxes, best, kinds))
@@ -236,16 +276,37 @@ def listed_detections(
         classes, scores: [1, N].
         count: how many there are, [1].
     """
-    min_score = nodes.input("min_score", np.float32, [], 0.0)
-    most = nodes.input("max_results", np.int64, [], _UNLIMITED)
+    sides = nodes.pick(nodes.reshape(boxes, -1, 4), 1, 0, 3, 2, axis=1)
     scores, classes = nodes.reshape(scores, -1), nodes.reshape(classes, -1)
     numbers = nodes.cast(_counted(nodes, scores), np.float32)
     there = nodes.op("Less", numbers, nodes.reshape(count, 1))
-    good = nodes.op("And", there, nodes.op("GreaterOrEqual", scores, min_score))
+    return placed_detections(nodes, sides, scores, classes, to, 0.0, there)
+
+
+def placed_detections(
+    nodes: Nodes,
+    boxes: str,
+    scores: str,
+    classes: str,
+    to: Projection,
+    least: float,
+    there: str = "",
+) -> Outputs:
+    """Detections that are chosen already, those with a score that is high enough.
+
+    Args:
+        boxes: left, top, right, bottom in 0..1, [N, 4].
+        scores, classes: [N].
+        least: the default of ``min_score``.
+        there: which of them there are, [N]; empty for all.
+    """
+    min_score = nodes.input("min_score", np.float32, [], least)
+    most = nodes.input("max_results", np.int64, [], _UNLIMITED)
+    good = nodes.op("GreaterOrEqual", scores, min_score)
+    good = nodes.op("And", there, good) if there else good
     found = nodes.reshape(nodes.op("NonZero", good), -1)
     places = nodes.op("Slice", found, np.array([0]), nodes.reshape(most, 1), np.array([0]))
-    sides = nodes.pick(nodes.reshape(boxes, -1, 4), 1, 0, 3, 2, axis=1)
-    corners = nodes.reshape(nodes.op("Gather", sides, places), -1, 2, 2)
+    corners = nodes.reshape(nodes.op("Gather", boxes, places), -1, 2, 2)
     kinds = nodes.cast(nodes.op("Gather", classes, places), np.int64)
     return {
         "boxes": (_boxes(nodes, corners, to), np.float32, ["detections", 4]),

@@ -8,42 +8,19 @@ MediaPipe's CPU path: coordinates in 32nds of a pixel, results rounded to 8 bits
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tflite_ort.decode.nodes import Nodes
+from tflite_ort.decode.picture_input import OUTSIDE, PictureInput
 from tflite_ort.decode.places import FRACTIONS, places
+from tflite_ort.decode.sampling import WHOLE
 
-WHOLE = (0.5, 0.5, 1.0, 1.0, 0.0)
+Array = npt.NDArray[Any]
+
 _MOST_BYTES = 2**31 - 3
-
-
-@dataclass(frozen=True, slots=True)
-class Preparation:
-    """How a picture becomes the tensor that a network reads.
-
-    Args:
-        height, width: of the tensor.
-        mean, std: (pixel - mean) / std, one or one per channel.
-        letterbox: the region is made larger until it has the tensor's proportions; otherwise it is
-            stretched.
-        outside: what is outside the picture: ``"zeros"`` or its ``"border"``.
-        dtype: of the tensor; integers take the pixels as they are, signed ones less 128.
-        placed: an input ``places`` says where the elements of the tensor are in the picture, in
-            32nds of pixels: x and y, float32 [2, height * width]. Otherwise they follow from the
-            region of interest.
-        gather: the node that reads the pixels, ``"GatherElements"`` or ``"Gather"``.
-    """
-
-    height: int
-    width: int
-    mean: tuple[float, ...] = (0.0,)
-    std: tuple[float, ...] = (255.0,)
-    letterbox: bool = False
-    outside: str = "border"
-    dtype: str = "float32"
-    placed: bool = False
-    gather: str = "GatherElements"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +41,54 @@ class Projection:
     size: str | None
 
 
-def add_image_input(nodes: Nodes, tensor: str, how: Preparation) -> Projection:
+def add_image_input(nodes: Nodes, tensor: str, how: PictureInput) -> Projection:
     """Make `tensor`, which was an input of the graph, from a picture and a region of interest."""
     image = nodes.input("image", np.uint8, ["height", "width", 3])
     roi = nodes.input("roi", np.float32, [5], WHOLE)
     shape = nodes.op("Shape", image)
     size = nodes.cast(nodes.pick(shape, 1, 0), np.float32)
+    region = _region(nodes, roi, size, how)
+    if how.placed:
+        at = nodes.input("places", np.float32, [2, how.height * how.width])
+    else:
+        at = places(nodes, region.centre, region.extent, region.angle, how.height, how.width)
+    values = _sampled(nodes, image, nodes.pick(shape, 1, 0), at, how)
+    nodes.named(tensor, _normalised(nodes, values, how))
+    return region.projection(nodes, size)
+
+
+def add_region(nodes: Nodes, how: PictureInput) -> Projection:
+    """The projection of `add_image_input` without the picture, from inputs ``size``, its width and
+    height, and ``roi``."""
+    size = nodes.input("size", np.float32, [2])
+    roi = nodes.input("roi", np.float32, [5], WHOLE)
+    return _region(nodes, roi, size, how).projection(nodes, size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """A region of interest: its middle and its sides in pixels, [2], its turn, and what z is
+    multiplied by."""
+
+    centre: str
+    extent: str
+    angle: str
+    depth: str
+
+    def projection(self, nodes: Nodes, size: str) -> Projection:
+        """From points of the tensor to those of a picture of this size."""
+        cosine, sine = nodes.op("Cos", self.angle), nodes.op("Sin", self.angle)
+        pixels = _pixel_matrix(nodes, self.centre, self.extent, cosine, sine)
+        return Projection(nodes.div(pixels, size), self.depth, cosine, sine, size)
+
+
+def _region(nodes: Nodes, roi: str, size: str, how: PictureInput) -> _Region:
     centre = nodes.mul(nodes.part(roi, 0, 2), size)
     extent = nodes.mul(nodes.part(roi, 2, 4), size)
     depth = nodes.div(nodes.pick(extent, 0), nodes.pick(size, 0))
     if how.letterbox:
         extent = _with_proportions(nodes, extent, how.height / how.width)
-    angle = nodes.pick(roi, 4)
-    cosine, sine = nodes.op("Cos", angle), nodes.op("Sin", angle)
-    pixels = _pixel_matrix(nodes, centre, extent, cosine, sine)
-    if how.placed:
-        at = nodes.input("places", np.float32, [2, how.height * how.width])
-    else:
-        at = places(nodes, centre, extent, angle, how.height, how.width)
-    values = _sampled(nodes, image, nodes.pick(shape, 1, 0), at, how)
-    nodes.named(tensor, _normalised(nodes, values, how))
-    return Projection(nodes.div(pixels, size), depth, cosine, sine, size)
+    return _Region(centre, extent, nodes.pick(roi, 4), depth)
 
 
 def _with_proportions(nodes: Nodes, extent: str, ratio: float) -> str:
@@ -102,7 +106,7 @@ def _pixel_matrix(nodes: Nodes, centre: str, extent: str, cosine: str, sine: str
     return nodes.join(sides, nodes.sub(nodes.reshape(centre, 1, 2), middle))
 
 
-def _sampled(nodes: Nodes, image: str, shape: str, at: str, how: Preparation) -> str:
+def _sampled(nodes: Nodes, image: str, shape: str, at: str, how: PictureInput) -> str:
     """Pixels [1, 3, height, width] in 0..255.
 
     Only the four pixels around each place are read, so that the size of the picture does not
@@ -114,24 +118,28 @@ def _sampled(nodes: Nodes, image: str, shape: str, at: str, how: Preparation) ->
     """
     last = nodes.sub(nodes.reshape(nodes.cast(shape, np.float32), 2, 1), 1.0)
     at, low = _between_pixels(nodes, at, last, how)
-    first, steps = _bytes(nodes, low, shape)
+    first, steps = _bytes(nodes, low, shape, bgr=how.bgr)
     flat = _flat(nodes, image)
     across, down = nodes.ops("Split", steps, outputs=2, num_outputs=2)
     right, below = nodes.add(first, across), nodes.add(first, down)
     corners = (first, right), (below, nodes.add(right, down))
     mix = _between if how.outside == "border" else _between_or_outside
+    fill = OUTSIDE.get(how.outside, 0.0)
     x, y = nodes.ops("Split", nodes.sub(at, low), outputs=2, num_outputs=2)
     more_x, more_y = nodes.ops("Split", nodes.op("Min", last, 1.0), outputs=2, num_outputs=2)
     upper, lower = (
-        mix(nodes, _pixels(nodes, flat, start, how), _pixels(nodes, flat, end, how), x, more_x)
-        for start, end in corners
+        mix(nodes, *ends, x, more_x)
+        for ends in (
+            (_pixels(nodes, flat, start, how, fill), _pixels(nodes, flat, end, how, fill))
+            for start, end in corners
+        )
     )
     mixed = mix(nodes, upper, lower, y, more_y)
-    whole = nodes.op("Floor", nodes.add(mixed, 0.5))
+    whole = nodes.op("Floor", nodes.add(mixed, fill + 0.5))
     return nodes.reshape(whole, 1, 3, how.height, how.width)
 
 
-def _between_pixels(nodes: Nodes, at: str, last: str, how: Preparation) -> tuple[str, str]:
+def _between_pixels(nodes: Nodes, at: str, last: str, how: PictureInput) -> tuple[str, str]:
     """Places in pixels, and the first of the two columns and rows there; x and y, float32 [2, N].
 
     Args:
@@ -149,7 +157,7 @@ def _limited(nodes: Nodes, values: str, last: str) -> str:
     return nodes.op("Max", nodes.op("Min", values, last), 0.0)
 
 
-def _bytes(nodes: Nodes, low: str, shape: str) -> tuple[str, str]:
+def _bytes(nodes: Nodes, low: str, shape: str, *, bgr: bool) -> tuple[str, str]:
     """Which bytes of the picture pixels in columns and rows `low` have, int32 [3, N], and how many
     bytes further those in the next column and row are, [2]; 0 where there is only one."""
     width = nodes.pick(shape, 0)
@@ -158,7 +166,7 @@ def _bytes(nodes: Nodes, low: str, shape: str) -> tuple[str, str]:
     counts, steps = (nodes.cast(each, np.int32) for each in (counts, nodes.mul(counts, more)))
     begins = nodes.mul(nodes.cast(low, np.int32), nodes.reshape(counts, 2, 1))
     columns, rows = nodes.ops("Split", begins, outputs=2, num_outputs=2)
-    channels = np.arange(3, dtype=np.int32).reshape(3, 1)
+    channels = np.arange(3, dtype=np.int32)[:: -1 if bgr else 1].reshape(3, 1)
     return nodes.add(nodes.add(columns, rows), channels), steps
 
 
@@ -170,10 +178,11 @@ def _flat(nodes: Nodes, image: str) -> str:
     return nodes.op("Reshape", image, one)
 
 
-def _pixels(nodes: Nodes, flat: str, places: str, how: Preparation) -> str:
-    """Bytes [3, N] as float32."""
+def _pixels(nodes: Nodes, flat: str, places: str, how: PictureInput, fill: float) -> str:
+    """Bytes [3, N] as float32, less what is outside the picture."""
     found = nodes.op(how.gather, flat, nodes.reshape(places, -1), axis=0)
-    return nodes.cast(nodes.reshape(found, 3, -1), np.float32)
+    values = nodes.cast(nodes.reshape(found, 3, -1), np.float32)
+    return nodes.sub(values, fill) if fill else values
 
 
 def _between(nodes: Nodes, low: str, high: str, part: str, more: str) -> str:
@@ -192,14 +201,26 @@ def _between_or_outside(nodes: Nodes, low: str, high: str, part: str, more: str)
     return nodes.add(nodes.mul(low, near), nodes.mul(high, nodes.mul(other, more)))
 
 
-def _normalised(nodes: Nodes, values: str, how: Preparation) -> str:
-    """[1, height, width, 3] as the network wants them."""
+def _normalised(nodes: Nodes, values: str, how: PictureInput) -> str:
+    """[1, height, width, 3], or the channels first, as the network wants them."""
     if how.dtype == "float32":
         mean, std = (np.array(each, np.float32).reshape(-1, 1, 1) for each in (how.mean, how.std))
         values = nodes.mul(nodes.sub(values, mean) if mean.any() else values, 1 / std)
+    elif not how.takes_pixels:
+        values = _looked_up(nodes, values, how.codes())
     elif how.dtype == "int8":
         values = nodes.sub(values, 128.0)
-    return nodes.cast(nodes.op("Transpose", values, perm=[0, 2, 3, 1]), how.dtype)
+    last = values if how.channels_first else nodes.op("Transpose", values, perm=[0, 2, 3, 1])
+    return nodes.cast(last, how.dtype)
+
+
+def _looked_up(nodes: Nodes, values: str, table: Array) -> str:
+    """What a table [256], or [256, 3] by channel, has for pixels [1, 3, height, width]."""
+    places = nodes.cast(values, np.int32)
+    if table.ndim == 2:
+        first = np.arange(3, dtype=np.int32).reshape(3, 1, 1) * len(table)
+        places = nodes.add(places, first)
+    return nodes.op("Gather", np.ascontiguousarray(table.T).reshape(-1), places)
 
 
 def no_projection(nodes: Nodes) -> Projection:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from tflite_ort.base import entry_points
 from tflite_ort.decode import landmarks, scores
 from tflite_ort.decode.anchors import anchors_for
+from tflite_ort.decode.body_points import movenet, posenet
 from tflite_ort.decode.detections import (
     Outputs,
     Scored,
@@ -22,132 +24,33 @@ from tflite_ort.decode.detections import (
 from tflite_ort.decode.efficientdet import PER_CELL, Normalization, efficientdet_of
 from tflite_ort.decode.face_mesh import BLENDSHAPE_POINTS, BLENDSHAPES
 from tflite_ort.decode.gestures import POINTS, add_hand_inputs, embedding
-from tflite_ort.decode.image_input import Preparation, Projection
+from tflite_ort.decode.image_input import Projection
+from tflite_ort.decode.networks import Kind, Network
 from tflite_ort.decode.nodes import Nodes
-from tflite_ort.schema import Model, Op, SubGraph, TensorType
+from tflite_ort.decode.pixel_range import FROM_MINUS_ONE, FROM_ZERO
+from tflite_ort.decode.yolo import nanodet, yolo
+from tflite_ort.schema import Model, TensorType
 from tflite_ort.schema.file.detector_metadata import read_detector
-from tflite_ort.schema.file.model_metadata import (
-    AudioProperties,
-    NormalizationOptions,
-    SubGraphMetadata,
-    TensorMetadata,
-)
+from tflite_ort.schema.file.model_metadata import AudioProperties, SubGraphMetadata
 
-Shape = tuple[int, ...]
-# Writes the nodes after a network, given the names of its outputs.
-Build = Callable[[Nodes, list[str], Projection], Outputs]
-# Writes the nodes that make its inputs, given their names, from other inputs.
-Begin = Callable[[Nodes, list[str]], None]
-
-_FROM_MINUS_ONE = ((127.5,), (127.5,))
 _PALM_POINTS = 7
 # By the number of their keypoints.
 _DETECTORS = {6: "face detector", _PALM_POINTS: "palm detector", 4: "pose detector"}
 _OVERLAP = 0.3
 _POSTPROCESS = "TFLite_Detection_PostProcess"
-_INTEGERS = {TensorType.UINT8: "uint8", TensorType.INT8: "int8"}
 _FEWEST_SAMPLES = 1000
 # What a vector may be, as somebody wants it who knows; a vector of scores, and one of sound.
 _SCORED, _HEARD = ("classifier", "audio classifier"), "audio embedding"
 _VECTORS = (*_SCORED, "embedding", _HEARD)
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What a network is, and what comes before and after it.
-
-    Args:
-        name: such as ``"hand landmarks"``.
-        build: writes the nodes after it.
-        preparation: how a picture becomes its input; None where that is no picture.
-        facts: what is told of it besides, as JSON.
-        begin: writes the nodes before it; None where a decoded network begins at its own inputs.
-    """
-
-    name: str
-    build: Build
-    preparation: Preparation | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    begin: Begin | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Network:
-    """What a kind is told by."""
-
-    model: Model
-    told: SubGraphMetadata
-    labels: tuple[str, ...]
-    wanted: str = ""
-
-    @property
-    def described(self) -> Sequence[TensorMetadata]:
-        """What is said of the inputs."""
-        return self.told.input_tensor_metadata
-
-    @property
-    def graph(self) -> SubGraph:
-        return self.model.subgraphs[0]
-
-    @property
-    def input(self) -> Shape:
-        return tuple(self.graph.tensors[self.graph.inputs[0]].shape)
-
-    @property
-    def outputs(self) -> list[Shape]:
-        return [tuple(self.graph.tensors[index].shape) for index in self.graph.outputs]
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return tuple(map(math.prod, self.outputs))
-
-    @property
-    def picture(self) -> tuple[int, int] | None:
-        """Height and width of an input that is a picture."""
-        shape = self.input
-        if len(shape) == 4 and shape[0] == 1 and shape[3] == 3 and min(shape) > 0:
-            return shape[1], shape[2]
-        return None
-
-    def read_by_heads(self, outputs: int) -> list[int]:
-        """Of how many channels the 1 x 1 convolutions are made that give so many."""
-        shapes = [tuple(tensor.shape) for tensor in self.graph.tensors]
-        heads = {shape[3] for shape in shapes if len(shape) == 4 and shape[:3] == (outputs, 1, 1)}
-        return sorted(heads)
-
-    def last(self) -> str:
-        """The operator that makes the first output; of a custom one its name. Empty for none."""
-        return self.maker(0) if self.outputs else ""
-
-    def maker(self, output: int) -> str:
-        """The operator that makes an output; of a custom one its name."""
-        for op in reversed(self.graph.operators):
-            if self.graph.outputs[output] in op.outputs:
-                code = self.model.operator_codes[op.opcode_index]
-                custom = code.builtin_code is Op.CUSTOM and code.custom_code
-                return custom or code.builtin_code.name
-        return ""
-
-    def prepared(self, default: tuple[tuple[float, ...], tuple[float, ...]]) -> Preparation | None:
-        """How a picture becomes the input: as the metadata says, or by the default mean and std."""
-        if self.picture is None:
-            return None
-        dtype = _INTEGERS.get(self.graph.tensors[self.graph.inputs[0]].type, "float32")
-        said = [
-            unit.options
-            for tensor in self.described[:1]
-            for unit in tensor.process_units
-            if isinstance(unit.options, NormalizationOptions)
-        ]
-        usable = [each for each in said if each.mean and each.std and all(each.std)]
-        mean, std = (usable[0].mean, usable[0].std) if usable else default
-        return Preparation(*self.picture, mean, std, dtype=dtype)
+# Of how many pixels a cell of a mask is at most.
+_COARSEST = 8
 
 
 def kind_of(
     model: Model,
     told: SubGraphMetadata | None = None,
     labels: tuple[str, ...] = (),
+    named: str = "",
     wanted: str = "",
 ) -> Kind | None:
     """What `model` is; None where it is nothing that is known here.
@@ -155,34 +58,32 @@ def kind_of(
     Args:
         told: what its metadata says of its main subgraph.
         labels: of its classes.
+        named: what it is said to be, a name in `known_names`; empty asks all of them in their
+            order, those of other packages first.
         wanted: the kind that a vector is where nothing contradicts.
 
     Raises:
         MalformedModel: what it says of a detector is damaged.
     """
-    if not model.subgraphs:
+    if not model.subgraphs or not len(model.subgraphs[0].inputs):
         return None
-    network = _Network(model, told or SubGraphMetadata(), labels, wanted)
-    if len(model.subgraphs[0].inputs) != 1:
+    network = Network(model, told or SubGraphMetadata(), labels, wanted)
+    if len(model.subgraphs[0].inputs) != 1 and not named:
         return _gestures(network)
-    for kind_told in (
-        *(
-            _listed,
-            _scored,
-            _anchored,
-            _efficientdet,
-            _landmarks,
-            _blendshapes,
-            _segmentation,
-            _classifier,
-        ),
-    ):
-        if (kind := kind_told(network)) is not None:
+    names = [named] if named else [*entry_points.installed(entry_points.DECODERS), *KINDS]
+    for name in names:
+        kind_told = KINDS.get(name) or entry_points.loaded(entry_points.DECODERS, name)
+        if kind_told is not None and (kind := kind_told(network)) is not None:
             return replace(kind, facts={**kind.facts, **({"labels": labels} if labels else {})})
     return None
 
 
-def _anchored(network: _Network) -> Kind | None:
+def known_names() -> list[str]:
+    """What a network may be said to be: the names in `KINDS`, and those of other packages."""
+    return [*KINDS, *sorted(entry_points.installed(entry_points.DECODERS))]
+
+
+def _anchored(network: Network) -> Kind | None:
     """A single-shot detector of one class: boxes with keypoints, and scores."""
     shapes, size = network.outputs, network.picture
     if size is None or len(shapes) != 2 or {len(shape) for shape in shapes} != {3}:
@@ -194,8 +95,10 @@ def _anchored(network: _Network) -> Kind | None:
     if anchors is None:
         return None
     points = numbers // 2 - 2
-    prepared = network.prepared(((0.0,), (255.0,)) if points == _PALM_POINTS else _FROM_MINUS_ONE)
-    assert prepared is not None
+    name = _DETECTORS.get(points, "detector")
+    prepared = network.prepared(FROM_ZERO if points == _PALM_POINTS else FROM_MINUS_ONE, name)
+    if prepared is None:
+        return None
 
     def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
         boxes, logits = raw
@@ -203,11 +106,10 @@ def _anchored(network: _Network) -> Kind | None:
         return anchored_detections(nodes, boxes, logits, anchors, scale, to, _OVERLAP)
 
     letterbox = replace(prepared, letterbox=True, outside="zeros")
-    name = _DETECTORS.get(points, "detector")
     return Kind(name, build, letterbox, {"keypoints": points})
 
 
-def _listed(network: _Network) -> Kind | None:
+def _listed(network: Network) -> Kind | None:
     """A detector that ends in TFLite's own post-processing."""
     if network.last() != _POSTPROCESS or len(network.outputs) != 4:
         return None
@@ -222,10 +124,10 @@ def _listed(network: _Network) -> Kind | None:
         boxes, classes, sure, count = (raw[place] for place in order)
         return listed_detections(nodes, boxes, classes, sure, count, to)
 
-    return Kind("object detector", build, network.prepared(_FROM_MINUS_ONE))
+    return Kind("object detector", build, network.prepared(FROM_MINUS_ONE, "detector of its kind"))
 
 
-def _scored(network: _Network) -> Kind | None:
+def _scored(network: Network) -> Kind | None:
     """A detector of several classes, whose metadata tells its anchors."""
     said = read_detector(network.told)
     if said is None or said.ssd_anchors_options is None or said.tensors_decoding_options is None:
@@ -240,11 +142,11 @@ def _scored(network: _Network) -> Kind | None:
         return None
     boxes = [(each.y_center, each.x_center, each.height, each.width) for each in anchors]
     scored = Scored(np.array(boxes), scales, how.apply_exponential_on_box_size, how.sigmoid_score)
-    return _object_detector(network, places, classes, scored, _FROM_MINUS_ONE)
+    return _object_detector(network, places, classes, scored, FROM_MINUS_ONE)
 
 
 def _object_detector(
-    network: _Network,
+    network: Network,
     places: Sequence[int],
     classes: int,
     how: Scored,
@@ -256,10 +158,10 @@ def _object_detector(
         located, sure = (raw[place] for place in places)
         return scored_detections(nodes, located, sure, classes, how, to, _OVERLAP)
 
-    return Kind("object detector", build, network.prepared(normalization))
+    return Kind("object detector", build, network.prepared(normalization, "detector of its kind"))
 
 
-def _efficientdet(network: _Network) -> Kind | None:
+def _efficientdet(network: Network) -> Kind | None:
     """An EfficientDet whose metadata tell nothing: its anchors are those that were published."""
     shapes, size = network.outputs, network.picture
     if size is None or len(shapes) != 2 or {len(shape) for shape in shapes} != {3}:
@@ -279,7 +181,7 @@ def _efficientdet(network: _Network) -> Kind | None:
     return None
 
 
-def _places_of(network: _Network, names: tuple[str, ...]) -> Sequence[int]:
+def _places_of(network: Network, names: tuple[str, ...]) -> Sequence[int]:
     """Where the outputs of these names are; one after the other where the metadata names none."""
     told = [each.name for each in network.told.output_tensor_metadata]
     if len(network.outputs) != len(names):
@@ -299,7 +201,7 @@ _LANDMARKS: Mapping[tuple[int, ...], tuple[str, Callable[..., Outputs]]] = {
 }
 
 
-def _landmarks(network: _Network) -> Kind | None:
+def _landmarks(network: Network) -> Kind | None:
     size = network.picture
     if size is None or size[0] != size[1]:
         return None
@@ -312,17 +214,17 @@ def _landmarks(network: _Network) -> Kind | None:
     def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
         return decode(nodes, raw, size[0], to)
 
-    return Kind(name, build, network.prepared(((0.0,), (255.0,))))
+    return Kind(name, build, network.prepared(FROM_ZERO, f"network for {name}"))
 
 
-def _is_pose(network: _Network, size: int) -> bool:
+def _is_pose(network: Network, size: int) -> bool:
     shapes, sizes = network.outputs, network.sizes
     if len(sizes) != 5 or (sizes[0], sizes[1], sizes[2], sizes[4]) != (195, 1, size * size, 117):
         return False
     return len(shapes[3]) == 4 and shapes[3][3] == 39
 
 
-def _blendshapes(network: _Network) -> Kind | None:
+def _blendshapes(network: Network) -> Kind | None:
     """How much a face shows of each expression, from some of its points."""
     if network.input != (1, len(BLENDSHAPE_POINTS), 2) or network.sizes != (len(BLENDSHAPES),):
         return None
@@ -335,7 +237,7 @@ def _blendshapes(network: _Network) -> Kind | None:
     return Kind("face blendshapes", build, None, points)
 
 
-def _gestures(network: _Network) -> Kind | None:
+def _gestures(network: Network) -> Kind | None:
     """A vector of numbers that tells a hand's gesture, from its points."""
     tensors = [network.graph.tensors[index] for index in network.graph.inputs]
     shapes = [tuple(tensor.shape) for tensor in tensors]
@@ -348,56 +250,104 @@ def _gestures(network: _Network) -> Kind | None:
     return Kind("gesture embedder", partial(embedding, count=network.sizes[0]), begin=begin)
 
 
-def _segmentation(network: _Network) -> Kind | None:
+def _segmentation(network: Network) -> Kind | None:
     shapes = network.outputs
     if network.picture is None or len(shapes) != 1 or len(shapes[0]) != 4:
         return None
-    _, height, width, channels = shapes[0]
+    first = network.input[3] != 3  # the picture has its channels first, and the mask too
+    channels, height, width = shapes[0][1:] if first else (shapes[0][3], *shapes[0][1:3])
     if min(height, width) < 2 or not 0 < channels <= 256:
         return None
     done = network.last() in ("LOGISTIC", "SOFTMAX")
+    if not (done or network.labels) and _COARSEST * height < network.picture[0]:
+        return None  # cells of a detector
     activation = "" if done else "Sigmoid" if channels == 1 else "Softmax"
 
     def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
-        return scores.masks(nodes, raw[0], channels, activation, to)
+        planes = raw[0] if first else nodes.op("Transpose", raw[0], perm=[0, 3, 1, 2])
+        return scores.masks(nodes, planes, channels, activation, to)
 
-    return Kind("segmentation", build, network.prepared(((0.0,), (255.0,))))
+    return Kind("segmentation", build, network.prepared())
 
 
-def _classifier(network: _Network) -> Kind | None:
-    """Scores of classes, of a picture, of sound or of features."""
+def _classifier(network: Network, *, said: bool = False) -> Kind | None:
+    """Scores of classes, of a picture, of sound or of features.
+
+    Args:
+        said: the numbers are scores.
+    """
     shapes = network.outputs
     if len(shapes) != 1 or not shapes[0] or math.prod(shapes[0]) != shapes[0][-1]:
         return None
     count = shapes[0][-1]
+    scored = said or network.last() in ("LOGISTIC", "SOFTMAX") or len(network.labels) == count
     if count < 2:
         return None
-    scored = network.last() in ("LOGISTIC", "SOFTMAX") or len(network.labels) == count
     if network.wanted in _VECTORS:
         scored = network.wanted in _SCORED
     if not scored:
         build_vector = partial(embedding, count=count)
         if network.wanted == _HEARD:
             return Kind(_HEARD, build_vector, None, _sound_facts(network))
-        return Kind("embedding", build_vector, network.prepared(_FROM_MINUS_ONE))
+        return Kind("embedding", build_vector, network.prepared())
 
     def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
         return scores.classes(nodes, raw[0], count)
 
     if network.wanted == "audio classifier" or _is_sound(network):
         return Kind("audio classifier", build, None, _sound_facts(network))
-    return Kind("classifier", build, network.prepared(_FROM_MINUS_ONE))
+    return Kind("classifier", build, network.prepared())
 
 
-def _is_sound(network: _Network) -> bool:
+def _is_sound(network: Network) -> bool:
     if _sound_facts(network):
         return True
     return len(network.input) in (1, 2) and math.prod(network.input) >= _FEWEST_SAMPLES
 
 
-def _sound_facts(network: _Network) -> dict[str, Any]:
+def _sound_facts(network: Network) -> dict[str, Any]:
     for tensor in network.described[:1]:
         content = tensor.content.content_properties if tensor.content else None
         if isinstance(content, AudioProperties):
             return {"sample_rate": content.sample_rate, "channels": content.channels}
     return {}
+
+
+def _letters(network: Network) -> Kind | None:
+    """Scores of letters, one after the other, of speech (CTC)."""
+    shapes = network.outputs
+    if len(shapes) != 1 or len(shapes[0]) != 3 or not _is_sound(network):
+        return None
+    _, steps, letters = shapes[0]
+    if shapes[0][0] != 1 or steps < 2 or letters < 2:
+        return None
+
+    def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
+        best = nodes.op("ArgMax", raw[0], axis=2, keepdims=0)
+        return {"tokens": (nodes.reshape(best, -1), np.int64, ["steps"])}
+
+    return Kind("speech", build, None, _sound_facts(network))
+
+
+def _named_scores(network: Network) -> Kind | None:
+    """Scores of classes, whatever operator makes them."""
+    return _classifier(network, said=True)
+
+
+# By what they are called on the command line, in the order in which they are asked.
+KINDS: Mapping[str, Callable[[Network], Kind | None]] = {
+    "ssd": _listed,
+    "ssd-anchors": _scored,
+    "mediapipe-detector": _anchored,
+    "efficientdet": _efficientdet,
+    "yolo": yolo,
+    "nanodet": nanodet,
+    "movenet": movenet,
+    "posenet": posenet,
+    "landmarks": _landmarks,
+    "blendshapes": _blendshapes,
+    "segmentation": _segmentation,
+    "letters": _letters,
+    "vector": _classifier,
+    "classes": _named_scores,
+}

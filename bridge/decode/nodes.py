@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
-from onnx import helper, numpy_helper
+
+from tflite_ort.base.optional import late
+
+if TYPE_CHECKING:
+    import onnx
+    from onnx import helper, numpy_helper
+else:  # what a model is can be told without it
+    helper, numpy_helper = late("onnx.helper"), late("onnx.numpy_helper")
 
 Array = npt.NDArray[Any]
 # A value: its name, or a constant.
 Value = str | float | int | Array | np.generic
 Size = int | str
-
-_TYPES = {name: helper.np_dtype_to_tensor_dtype(np.dtype(name)) for name in ("float32", "int64")}
 
 
 class Nodes:
@@ -88,12 +92,16 @@ class Nodes:
         return self.reshape(self.join(*flat), len(rows), len(rows[0]))
 
     def input(
-        self, name: str, dtype: npt.DTypeLike, shape: Sequence[Size], default: Any = None
+        self, name: str, dtype: npt.DTypeLike, shape: Sequence[Size] | None, default: Any = None
     ) -> str:
-        """A new input; one with a default need not be given."""
+        """A new input; one with a default need not be given.
+
+        Args:
+            shape: None for any.
+        """
         self.inputs.append(described(name, dtype, shape))
         if default is not None:
-            array = np.asarray(default, dtype).reshape([int(size) for size in shape])
+            array = np.asarray(default, dtype).reshape([int(size) for size in shape or ()])
             self.constants[name] = numpy_helper.from_array(array, name)
         return name
 
@@ -121,8 +129,10 @@ def _dtype(value: Value) -> npt.DTypeLike:
     return np.int64 if isinstance(value, int) else np.float32
 
 
-def described(name: str, dtype: npt.DTypeLike, shape: Sequence[Size]) -> onnx.ValueInfoProto:
-    """An input or output as a graph declares it."""
+def described(name: str, dtype: npt.DTypeLike, shape: Sequence[Size] | None) -> onnx.ValueInfoProto:
+    """An input or output as a graph declares it; without a shape it may have any."""
     return helper.make_tensor_value_info(
-        name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), list(shape)
+        name,
+        helper.np_dtype_to_tensor_dtype(np.dtype(dtype)),
+        None if shape is None else list(shape),
     )

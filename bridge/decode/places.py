@@ -1,4 +1,4 @@
-"""Where the pixels of a region are, as nodes: what `tflite_ort.tasks.warp` computes with numpy.
+"""Where the pixels of a region are, as nodes: what `tflite_ort.decode.warp` computes with numpy.
 
 Corners are rounded to float32 as OpenCV rounds them, and places are polynomials of column and row
 in float64. In a region that is not turned, places in the middle between two 32nds go to the even

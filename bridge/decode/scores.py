@@ -37,13 +37,12 @@ def masks(nodes: Nodes, raw: str, channels: int, activation: str, to: Projection
     0 where the class is, and 255 where it is not.
 
     Args:
-        raw: [1, H, W, channels].
+        raw: [1, channels, H, W].
         activation: what is applied to `raw`: ``"Sigmoid"``, ``"Softmax"`` or nothing.
     """
-    planes = nodes.op("Transpose", raw, perm=[0, 3, 1, 2])
+    planes = told = raw
     if activation:
         planes = nodes.op(activation, planes, **({"axis": 1} if activation == "Softmax" else {}))
-    told = nodes.op("Transpose", raw, perm=[0, 3, 1, 2])
     if to.size is not None:
         planes = _resized(nodes, planes, to.size, "half_pixel")
         told = _resized(nodes, told, to.size, "align_corners")

@@ -8,8 +8,10 @@ import onnx
 
 from tflite_ort.base.files import write_bytes
 from tflite_ort.bundles.bundle import Source
-from tflite_ort.decode import Kind, decoded, kind_of
+from tflite_ort.decode.decoding import decoded
+from tflite_ort.decode.networks import Kind
 from tflite_ort.metadata import model_metadata
+from tflite_ort.model import class_names
 from tflite_ort.schema import ExportError, Model
 
 # What `decode` may be besides True and False: decoded outputs, and a picture as the input.
@@ -26,10 +28,7 @@ def known_kind(model: Model, origin: Source | None, wanted: str = "") -> Kind | 
         MalformedModel: its metadata is damaged.
         BudgetExceeded: its files are larger than their budget.
     """
-    metadata = model_metadata(model, origin)
-    labels = next((each.labels for each in metadata.outputs if each.labels), ())
-    told = metadata.table.subgraph_metadata if metadata.table is not None else ()
-    return kind_of(model, told[0] if told else None, labels, wanted)
+    return class_names.known_kind(model, model_metadata(model, origin), wanted=wanted)
 
 
 def write_decoded(

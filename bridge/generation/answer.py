@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
 from tflite_ort.generation.errors import GenerationError
@@ -100,6 +101,16 @@ class Stream:
         if self._answer.finish is not None:
             raise StopIteration
         return next(self._pieces)
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self
+
+    async def __anext__(self) -> str:
+        """The next piece, which is made in a thread: other coroutines run meanwhile."""
+        piece = await asyncio.to_thread(next, self, None)
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
 
     def stop(self) -> None:
         """End the answer here; `result` is what was made so far. A finished one stays as it is."""

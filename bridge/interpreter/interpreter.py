@@ -246,6 +246,9 @@ class Interpreter(OwnMethods, Closing):
         self._subgraphs.clear()
         self._loaded.close()
 
+    def _shown_subgraph(self) -> CheckedSubgraph | None:
+        return None if self._closed else self._subgraph(0)
+
     def __reduce__(self) -> Any:
         given = self._arguments.items()  # a memoryview cannot be pickled
         arguments = {name: bytes(v) if isinstance(v, memoryview) else v for name, v in given}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,15 @@ from tflite_ort.model.opening import model_source
 
 if TYPE_CHECKING:
     from tflite_ort import metadata as model_metadata
+    from tflite_ort.interpreter import shown
+    from tflite_ort.interpreter.checked_subgraph import CheckedSubgraph
     from tflite_ort.interpreter.loading import LoadedModel
     from tflite_ort.interpreter.signatures import SignatureRunner
     from tflite_ort.plan import profiling
     from tflite_ort.plan.placements import LoadTimes, Placement
 else:
     model_metadata = late("tflite_ort.metadata")
+    shown = late("tflite_ort.interpreter.shown")
     profiling = late("tflite_ort.plan.profiling")
 from abc import ABC
 from collections.abc import Mapping
@@ -97,6 +100,29 @@ class OwnMethods(ToolMethods):
         if signature is not None:
             return self.get_signature_runner(signature).delegation()
         return self._subgraph(0).placements()
+
+    def __repr__(self) -> str:
+        return self._shown(shown.summary)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: inputs, outputs, and where the operators run."""
+        return self._shown(shown.html)
+
+    def _shown(self, write: Callable[..., str]) -> str:
+        source = self._arguments["model_path"] or self._arguments["model_content"]
+        name, subgraph = type(self).__name__, self._shown_subgraph()
+        if subgraph is None:
+            return f"{name} (closed)"
+        ready = subgraph.executor.plan is not None
+        tensors = {
+            "input": [subgraph.details(index) for index in subgraph.declared.inputs],
+            "output": [subgraph.details(index) for index in subgraph.declared.outputs],
+        }
+        return write(name, source, tensors, subgraph.placements() if ready else None)
+
+    @abstractmethod
+    def _shown_subgraph(self) -> CheckedSubgraph | None:
+        """The primary subgraph; None of what is closed."""
 
     @cached_property
     def metadata(self) -> model_metadata.Metadata:

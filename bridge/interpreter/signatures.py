@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.foreign_arrays import host_array
+from tflite_ort.base.optional import late
 from tflite_ort.base.overlaps import overlap
 from tflite_ort.interpreter.checked_subgraph import CheckedSubgraph
 from tflite_ort.model.opened_model import Signature
 from tflite_ort.schema import BridgeError, TensorError
 
 if TYPE_CHECKING:
+    import asyncio
+
+    from tflite_ort.interpreter import shown
     from tflite_ort.plan.placements import LoadTimes, Placement
     from tflite_ort.plan.profiling import OperatorTime
+else:
+    asyncio, shown = late("asyncio"), late("tflite_ort.interpreter.shown")
 
 Array = npt.NDArray[Any]
 
@@ -72,6 +79,27 @@ class SignatureRunner:
         finally:
             running.pop()
 
+    async def call_async(self, **inputs: npt.ArrayLike) -> dict[str, Any]:
+        """As a call, in a thread of its own: other coroutines run meanwhile.
+
+        Raises: as a call.
+        """
+        found: dict[str, Any] = await asyncio.to_thread(self, **inputs)
+        return found
+
+    def __repr__(self) -> str:
+        sides = {
+            side: [{**each, "name": name} for name, each in details.items()]
+            for side, details in (
+                ("input", self.get_input_details()),
+                ("output", self.get_output_details()),
+            )
+        }
+        ready = self._subgraph().executor.plan is not None
+        placements = self._subgraph().placements() if ready else None
+        of = f"subgraph {self._signature.subgraph}"
+        return shown.summary(type(self).__name__, of, sides, placements)
+
     def _first(
         self, subgraph: CheckedSubgraph, inputs: Mapping[str, npt.ArrayLike]
     ) -> dict[str, Any]:
@@ -93,7 +121,9 @@ class SignatureRunner:
                 f"{self._passed} vs provided {len(inputs)}{self._wrong_names(inputs)}"
             )
         try:
-            values = [(expected[name], value) for name, value in inputs.items()]
+            values = [(expected[name], host_array(value)) for name, value in inputs.items()]
+        except ValueError as error:
+            raise TensorError(str(error)) from error
         except KeyError as error:
             raise TensorError(
                 f"Invalid Input name ({error.args[0]}) for SignatureDef{self._wrong_names(inputs)}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.foreign_arrays import host_array
 from tflite_ort.base.optional import late
 from tflite_ort.schema import TensorError, TensorType
 from tflite_ort.schema.file.element_types import (
@@ -41,7 +42,7 @@ def stored(value: npt.ArrayLike, tensor: Tensor, index: int, shape: Shape) -> Ar
     if type(value) is np.ndarray and _fits(value, tensor, shape):
         return value
     try:
-        array = native(np.asarray(value))
+        array = native(np.asarray(host_array(value)))
     except ValueError as error:
         raise TensorError(f"Failed to convert value into readable tensor: {error}") from error
     _check_type(array.dtype, tensor, index)

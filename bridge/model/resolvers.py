@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
+from typing import TYPE_CHECKING
 
-from tflite_ort.base.optional import referenced
+from tflite_ort.base.optional import late, referenced
 from tflite_ort.fallback_kernels import Kernel, custom_kernel, kernel
 from tflite_ort.opmap import Translator, custom_translator, translator
 from tflite_ort.schema.values.operators import ANY_FLEX
 from tflite_ort.versioning.registry import Registry
 from tflite_ort.versioning.resolver import MutableOpResolver, OpResolver
+
+if TYPE_CHECKING:
+    from tflite_ort.base import entry_points
+else:
+    entry_points = late("tflite_ort.base.entry_points")
 
 # The custom operators that TFLite runs unasked: its resolver has them, XNNPACK takes them, or
 # TensorFlow's delegate does.
@@ -68,6 +75,22 @@ class WellKnownOpResolver(BuiltinOpResolver):
         super().__init__()
         self.translators.update(custom_translator)
         self.kernels.update(custom_kernel)
+
+
+class InstalledOpResolver(WellKnownOpResolver):
+    """A `WellKnownOpResolver` with the operators that other installed packages have: each entry
+    point of ``tflite_ort.operators`` is a function that takes a resolver and adds to it.
+
+    Args:
+        names: of the entry points; None for all.
+    """
+
+    def __init__(self, names: Collection[str] | None = None) -> None:
+        super().__init__()
+        for name in entry_points.installed(entry_points.OPERATORS) if names is None else names:
+            add = entry_points.loaded(entry_points.OPERATORS, name)
+            if add is not None:
+                add(self)
 
 
 def library_name(resolver: OpResolver) -> str | None:

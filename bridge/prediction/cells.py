@@ -62,7 +62,7 @@ def sample(array: Array, column: InputColumn, path: str) -> Array:
 def _picture(path: str, column: InputColumn, preparation: Preparation) -> Array:
     """The picture in a file, which may have any suffix."""
     try:
-        how = preparation.normalization_of(column)
+        how = preparation.picture_of(column)
         return read_image(Path(path), column.details, how)
     except InputError as error:
         if suffix_of(path) in IMAGES:
@@ -133,7 +133,7 @@ class Cells:
         if value is None:
             raise InputError(f"{self.origin} has no value here")
         if isinstance(value, bytes) and takes_images(given.details):
-            how = self.preparation.normalization_of(given)
+            how = self.preparation.picture_of(given)
             image = decoded_image(value, given.details, how, f"the image in {self.origin}")
             return row_of(image, given)
         if isinstance(value, str) and not self._takes_text:

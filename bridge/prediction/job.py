@@ -72,6 +72,10 @@ class Job:
         """How many units are not done."""
         return self.total - sum(after - first for first, after in self.done)
 
+    def refresh(self) -> None:
+        """See anew which parts are written."""
+        self.done = self._written()
+
     def groups(self, rows: int, workers: int = 0) -> Iterator[tuple[int, list[Unit]]]:
         """(number of the first, units) of what is left, in groups of about so many rows; for
         `workers` the last groups are smaller, so that none of them waits long for the others."""
@@ -106,7 +110,7 @@ class Job:
         Raises:
             JobError: a unit is missing, or is there twice, or a part is damaged.
         """
-        self.done = self._written()
+        self.refresh()
         if self.left:
             raise JobError(f"{self.left} of {self.total} units are missing in {self.folder}")
         parts = [part_path(self.out, *each) for each in self.done]

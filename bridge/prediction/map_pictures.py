@@ -39,7 +39,7 @@ def picture_of(array: Array, origin: str) -> tuple[bytes, str]:
     pixels, said, colours = _pixels(_map(array, origin))
     image = pillow.fromarray(np.ascontiguousarray(pixels))
     if colours:
-        image.putpalette(_palette())
+        image.putpalette(palette())
     stream = io.BytesIO()
     image.save(stream, "PNG")
     return stream.getvalue(), said
@@ -94,7 +94,7 @@ def _range(values: Array) -> str:
     return f"black is {values.min():.4g}, white {values.max():.4g}"
 
 
-def _palette() -> list[int]:
+def palette() -> list[int]:
     """Red, green and blue of 256 classes; the first one is black."""
     colours = [0, 0, 0]
     for number in range(1, _LEVELS):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
 
+from tflite_ort.base.foreign_arrays import host_array
+from tflite_ort.interpreter import shown
 from tflite_ort.prediction.array_files import Array, InputError
 from tflite_ort.prediction.preparation import (
     Column,
@@ -117,7 +119,8 @@ class Predictor:
             BridgeError: as `Interpreter.invoke`.
         """
         if not isinstance(batch, Mapping):
-            return self._single(batch)
+            return self._single(_on_host(batch))
+        batch = {name: _on_host(values) for name, values in batch.items()}
         names = columns_of(batch, self.rows.inputs, self._columns)
         rows = [self._preparation.rows(batch[names[each.name]], each) for each in self.rows.inputs]
         made = self.rows.run(rows)
@@ -148,12 +151,35 @@ class Predictor:
             return {inputs[0]: columns}
         return checked_columns(columns or {}, self.rows.inputs)
 
+    def __repr__(self) -> str:
+        return self._shown(shown.summary)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: inputs, outputs, and where the operators run."""
+        return self._shown(shown.html)
+
+    def _shown(self, write: Callable[..., str]) -> str:
+        rows = self.rows
+        sides = {"input": [each.details for each in rows.inputs], "output": rows.output_details}
+        return write(type(self).__name__, self._arguments["model"], sides, rows.placements())
+
     def __reduce__(self) -> Any:
         return _remade, (self._arguments,)
 
 
 def _remade(arguments: dict[str, Any]) -> Predictor:
     return Predictor(**arguments)
+
+
+def _on_host(values: Column) -> Column:
+    """Columns as numpy's arrays, where other libraries' arrays are given."""
+    try:
+        if isinstance(values, Sequence) and not isinstance(values, str | bytes):
+            return [host_array(each) for each in values]
+        found: Column = host_array(values)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    return found
 
 
 def labelled(column: OutputColumn, rows: Array) -> dict[str, Array]:

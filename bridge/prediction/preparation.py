@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tflite_ort.base.suggestions import suggestion
+from tflite_ort.decode.picture_input import PictureInput
 from tflite_ort.prediction.array_files import Array, InputError, array_of, cast
 from tflite_ort.prediction.images import (
     Normalization,
@@ -16,6 +17,7 @@ from tflite_ort.prediction.images import (
     image_size,
     takes_images,
 )
+from tflite_ort.prediction.pictures import plain_picture, told_picture
 from tflite_ort.prediction.sound import Ear
 from tflite_ort.prediction.tensors import InputColumn, ragged
 
@@ -77,7 +79,7 @@ class Preparation:
 
     Args:
         media: uint8 arrays are images, and arrays of samples are sound; False: they are values.
-        normalization: of pixels, in the place of the metadata's.
+        normalization: of pixels, in the place of what the model says.
         rate: samples a second of sound, in the place of the metadata's.
     """
 
@@ -85,9 +87,12 @@ class Preparation:
     normalization: Normalization | None = None
     rate: int | None = None
 
-    def normalization_of(self, column: InputColumn) -> Normalization | None:
-        """What pixels of an input become; None: what `read_image` makes of them."""
-        return self.normalization or column.normalization
+    def picture_of(self, column: InputColumn) -> PictureInput | None:
+        """What a picture becomes for an input; None where it takes none."""
+        how, said = plain_picture(column.details, column.picture), self.normalization
+        if how is None or said is None:
+            return how
+        return told_picture(how, said.mean, said.std, column.details)
 
     def ear_of(self, column: InputColumn) -> Ear:
         """How an input takes sound.
@@ -129,7 +134,7 @@ class Preparation:
         """An image or a stretch of sound as a row."""
         array = array_of(value, f"the column for {column.name!r}")
         if column.sound is None:
-            how = self.normalization_of(column)
+            how = self.picture_of(column)
             image = image_of_pixels(array, column.details, how, f"the image for {column.name!r}")
             return row_of(image, column)
         samples = array[:, np.newaxis] if array.ndim == 1 else array

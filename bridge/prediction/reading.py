@@ -165,7 +165,7 @@ def _rows_of_file(
             yield [row]
         return
     arrays = read_npz(Path(path))
-    names = _names(arrays, inputs, columns)
+    names = read_columns(arrays, inputs, columns)
     if several := [name for name, listed in names.items() if len(listed) > 1]:
         raise InputError(f"input {several[0]!r} reads several columns: --rows makes rows of them")
     yield [sample(arrays[names[each.name][0]], each, path) for each in inputs]
@@ -182,7 +182,7 @@ def _only(inputs: Sequence[InputColumn]) -> InputColumn:
     return inputs[0]
 
 
-def _names(
+def read_columns(
     table: Table, inputs: Sequence[InputColumn], columns: Columns
 ) -> Mapping[str, Sequence[str]]:
     """By input, the columns of a table that it reads: several of numbers, or one.
@@ -215,7 +215,7 @@ def _rows_of_table(
     columns: Columns,
 ) -> Iterator[Row]:
     unnamed = suffix_of(unit.path) == ARRAY
-    names = {_only(inputs).name: [""]} if unnamed else _names(table, inputs, columns)
+    names = {_only(inputs).name: [""]} if unnamed else read_columns(table, inputs, columns)
     wanted = [names[each.name] for each in inputs]
     if any(len(table[name]) != unit.count for listed in wanted for name in listed):
         raise InputError(f"{unit.path} has changed since the job began")

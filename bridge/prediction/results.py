@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.prediction.array_files import Array
+from tflite_ort.prediction.array_files import Array, InputError
 from tflite_ort.prediction.predictor import LABEL, SCORE, labelled
 from tflite_ort.prediction.tensors import OutputColumn, free_name, ragged
 
 SOURCE, ROW, ERROR = "source", "row", "error"
 # What follows the name of a column whose shapes differ in that of its shapes.
 SHAPE = "_shape"
+# What follows the name of an output in that of its best classes.
+TOP = "_top"
+# Vectors of more scores are shown by their best classes.
+_LONG = 16
 
 TEXT = np.dtype(np.str_)
 BYTES = np.dtype(np.object_)
@@ -113,29 +117,72 @@ def joined(blocks: Sequence[Block]) -> Block:
     )
 
 
-def result_columns(outputs: Sequence[OutputColumn]) -> list[ResultColumn]:
-    """The columns that results of a model have, those of labels after their output."""
+def result_columns(
+    outputs: Sequence[OutputColumn], keep: Sequence[str] = (), top: int = 0
+) -> list[ResultColumn]:
+    """The columns that results of a model have, those of labels after their output.
+
+    Args:
+        keep: columns of tables that come first, as texts.
+        top: so many classes stand in the place of long vectors of scores; 0: none do.
+
+    Raises:
+        InputError: a column that is kept has the name of one of ours.
+    """
     taken = {SOURCE, ROW, ERROR}
-    taken |= {f"{each.name}{SHAPE}" for each in outputs if each.row is None}
+    if ours := taken.intersection(keep):
+        raise InputError(
+            f"--keep {', '.join(sorted(ours))}: the results have such a column already"
+        )
+    taken |= {f"{each.name}{SHAPE}" for each in outputs if each.row is None} | {*keep}
     names = [free_name(each.name, taken) for each in outputs]
-    found = []
+    found = [ResultColumn(name, TEXT) for name in keep]
     for each, name in zip(outputs, names, strict=True):
-        found.append(ResultColumn(name, each.dtype, each.row, each.scale, each.zero_point))
+        short = top > 0 and is_long(each)
+        if not short:
+            found.append(ResultColumn(name, each.dtype, each.row, each.scale, each.zero_point))
         if each.labelled:
             score = np.dtype(np.float32)
             found.append(ResultColumn(free_name(f"{each.name}{LABEL}", taken), TEXT))
             found.append(ResultColumn(free_name(f"{each.name}{SCORE}", taken), score))
+            if short:
+                found.append(ResultColumn(free_name(f"{each.name}{TOP}", taken), TEXT))
         elif each.by_value and each.labels and each.row is not None:
             found.append(ResultColumn(free_name(f"{each.name}{LABEL}", taken), TEXT, each.row))
     return found
 
 
-def result_values(outputs: Sequence[OutputColumn], made: Sequence[Array]) -> list[Array]:
-    """The values of `result_columns` for what the model has made."""
+def result_values(
+    outputs: Sequence[OutputColumn], made: Sequence[Array], top: int = 0
+) -> list[Array]:
+    """The values of `result_columns` for what the model has made, but those that are kept."""
     values = []
     for column, rows in zip(outputs, made, strict=True):
-        values += [rows, *labelled(column, rows).values()]
+        short = top > 0 and is_long(column)
+        values += [*([] if short else [rows]), *labelled(column, rows).values()]
+        if short:
+            values.append(_top(column, rows, top))
     return values
+
+
+def is_long(column: OutputColumn) -> bool:
+    """Whether an output is a vector of more scores than one reads."""
+    return column.labelled and len(column.labels) > _LONG
+
+
+def _top(column: OutputColumn, rows: Array, count: int) -> Array:
+    """By row, its best classes with their scores, as a text."""
+    real = rows.astype(np.float32)
+    real = (
+        (real - np.float32(column.zero_point)) * np.float32(column.scale) if column.scale else real
+    )
+    order = np.argsort(-real, axis=-1, kind="stable")[:, :count]
+    return ragged(
+        [
+            "; ".join(f"{column.labels[place]} {row[place]:.4g}" for place in places)
+            for row, places in zip(real, order.tolist(), strict=True)
+        ]
+    )
 
 
 def no_values(columns: Iterable[ResultColumn]) -> list[Array]:

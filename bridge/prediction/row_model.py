@@ -14,9 +14,10 @@ import numpy as np
 from tflite_ort.base.optional import late
 from tflite_ort.base.warned import warn_caller
 from tflite_ort.interpreter.interpreter import Interpreter
-from tflite_ort.metadata import TensorDescription
+from tflite_ort.metadata import Metadata, TensorDescription
 from tflite_ort.model.opening import opened_model
 from tflite_ort.prediction.array_files import Array, Details
+from tflite_ort.prediction.pictures import pictures_of
 from tflite_ort.prediction.pool import cores, spread
 from tflite_ort.prediction.runner import Runner, memory_of
 from tflite_ort.prediction.tensors import (
@@ -86,10 +87,18 @@ class RowModel:
         single.allocate_tensors()
         self.inputs = input_columns(single)
         self.outputs = _output_columns(single, self.inputs)
+        self.output_details = single.get_output_details()
+        self.placements = single.delegation
+        self._metadata = single.metadata
         self._idle: dict[int, deque[Runner]] = defaultdict(deque)
         self._idle[1].append(self._runner(single, 1))
         wanted = batch_size or (_cached_rows(read) if self.on_cpu else LARGEST_BATCH)
         self.batch_size = self._provable(wanted)
+
+    @property
+    def described(self) -> tuple[Model, Metadata]:
+        """The model as its file has it, which is read anew, and what it says of itself."""
+        return self._read(), self._metadata
 
     def run(self, columns: Sequence[Array | list[Array]]) -> list[Array]:
         """By output, what the rows [n, ...] by input give.
@@ -170,7 +179,9 @@ class RowModel:
 
 def input_columns(interpreter: Interpreter) -> list[InputColumn]:
     """The inputs of a model, with what its metadata say of them."""
-    return described_inputs(interpreter.get_input_details(), interpreter.metadata.inputs)
+    metadata = interpreter.metadata
+    pictures = pictures_of(lambda: interpreter._model, metadata)
+    return described_inputs(interpreter.get_input_details(), metadata.inputs, pictures)
 
 
 def _output_columns(interpreter: Interpreter, inputs: Sequence[InputColumn]) -> list[OutputColumn]:

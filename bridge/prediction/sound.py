@@ -22,6 +22,8 @@ from tflite_ort.prediction.array_files import (
 
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _FORMAT_BYTES = 40  # of the format chunk, what is looked at
+# Of an input whose metadata tell none: more numbers at a time are features.
+_MOST_UNTOLD = 8
 _MOST_CHANNELS = 64
 # A filter for another rate reaches over so many samples of the lower rate on each side.
 _REACH = 16
@@ -159,11 +161,12 @@ class Ear:
         """
         signature = signature_of(details)
         inner = signature[1:] if len(signature) > 1 and signature[0] in (-1, 1) else signature
-        wide = len(inner) == 2 and 0 < inner[1] <= _MOST_CHANNELS
+        wide = len(inner) == 2 and 0 < inner[1] <= (channels or _MOST_UNTOLD)
         if not (len(inner) == 1 or wide) or np.dtype(details["dtype"]).kind not in "fiu":
             raise InputError(
                 f"input {details['name']!r} with shape {signature} takes no sound: that needs "
-                "[n] or [1, n] samples, or channels after them"
+                f"[n] or [1, n] samples, or up to {_MOST_UNTOLD} channels after them; features of "
+                "sound come from another program, as .npy"
             )
         length = None if inner[0] < 1 else inner[0]
         if length is not None and not wide and channels:

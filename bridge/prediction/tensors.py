@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.decode.picture_input import PictureInput
 from tflite_ort.metadata import TensorDescription
 from tflite_ort.prediction.array_files import Array, Details, signature_of
-from tflite_ort.prediction.images import Normalization
+from tflite_ort.prediction.pictures import Pictures
 from tflite_ort.schema.file.model_metadata import AssociatedFileType, AudioProperties
 
 
@@ -23,11 +24,13 @@ class InputColumn:
         name: unique among the inputs.
         details: as `Interpreter.get_input_details` gives them.
         description: what the model's metadata say of it; None without.
+        pictures: by the index of an input, what pictures become for it; None: not known.
     """
 
     name: str
     details: Details
     description: TensorDescription | None = None
+    pictures: Pictures | None = None
 
     @property
     def leads(self) -> bool:
@@ -43,11 +46,9 @@ class InputColumn:
         return signature[1:] if self.leads else signature
 
     @property
-    def normalization(self) -> Normalization | None:
-        """What the metadata say that pixels become; None without."""
-        if self.description is None or not (self.description.mean and self.description.std):
-            return None
-        return Normalization(self.description.mean, self.description.std)
+    def picture(self) -> PictureInput | None:
+        """What pictures become for it; None where that is not known."""
+        return self.pictures(int(self.details["index"])) if self.pictures is not None else None
 
     @property
     def sound(self) -> AudioProperties | None:
@@ -125,14 +126,21 @@ def ragged(rows: Sequence[Any]) -> Array:
 
 
 def described_inputs(
-    details: Sequence[Details], described: Sequence[TensorDescription]
+    details: Sequence[Details],
+    described: Sequence[TensorDescription],
+    pictures: Pictures | None = None,
 ) -> list[InputColumn]:
-    """Inputs with what metadata say of them, if these are about as many."""
+    """Inputs with what metadata say of them, if these are about as many.
+
+    Args:
+        pictures: as of `InputColumn`.
+    """
     known: Sequence[TensorDescription | None] = described
     if len(described) != len(details):
         known = [None] * len(details)
     names = unique_names(details)
-    return [InputColumn(*each) for each in zip(names, details, known, strict=True)]
+    rows = zip(names, details, known, strict=True)
+    return [InputColumn(*each, pictures) for each in rows]
 
 
 def unique_names(details: Sequence[Mapping[str, Any]]) -> list[str]:

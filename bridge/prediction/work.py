@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from tflite_ort.prediction.array_files import Array
+from tflite_ort.prediction.array_files import Array, InputError
 from tflite_ort.prediction.cells import ROW_ERRORS
 from tflite_ort.prediction.preparation import Preparation, checked_columns
-from tflite_ort.prediction.reading import Columns, Row, Table, Tables, rows_of
+from tflite_ort.prediction.reading import (
+    Columns,
+    Row,
+    Table,
+    Tables,
+    read_columns,
+    rows_of,
+)
+from tflite_ort.prediction.record_files import RECORD_FILES
 from tflite_ort.prediction.results import Block, no_values, result_columns, result_values
 from tflite_ort.prediction.row_model import LARGEST_BATCH, ModelSource, RowModel
-from tflite_ort.prediction.tensors import InputColumn
-from tflite_ort.prediction.units import Unit
+from tflite_ort.prediction.tensors import InputColumn, ragged
+from tflite_ort.prediction.units import Unit, suffix_of
+from tflite_ort.prediction.wanted import Drawer, Wanted, kept_cells
 from tflite_ort.schema import BridgeError
 
 Loaded = Table | Exception | None
@@ -23,6 +34,8 @@ Loaded = Table | Exception | None
 # Rows are run at the latest when those that are read have so many bytes.
 _AHEAD_BYTES = 24 << 20
 
+# Of how many columns the names are said, and after how many rows that do not fit none will.
+_FEW, _MANY = 4, 16
 # What a row, or the model over it, can fail with.
 _FAILURES = (BridgeError, *ROW_ERRORS)
 
@@ -36,6 +49,7 @@ class Setup:
         arguments: of each `Interpreter`.
         preparation: what images and sound become.
         columns: of tables, by input: those whose numbers make a row, or one.
+        wanted: what results have besides the outputs.
     """
 
     model: ModelSource
@@ -43,6 +57,7 @@ class Setup:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     preparation: Preparation = field(default_factory=Preparation)
     columns: Columns = field(default_factory=dict)
+    wanted: Wanted = field(default_factory=Wanted)
 
 
 class Worker:
@@ -52,7 +67,10 @@ class Worker:
         self._setup = setup
         self._model = RowModel(setup.model, setup.batch_size, 1, setup.arguments)
         checked_columns(setup.columns, self._model.inputs)
-        self.columns = result_columns(self._model.outputs)
+        wanted = setup.wanted
+        self._outputs = wanted.named(self._model.outputs)
+        self.columns = result_columns(self._outputs, wanted.keep, wanted.top)
+        self._drawer = Drawer(*self._model.described, wanted) if wanted.draw else None
 
     @property
     def inputs(self) -> Sequence[InputColumn]:
@@ -79,11 +97,14 @@ class Worker:
         block = Block([], [], [])
         waiting: list[tuple[int, list[Array]]] = []
         parts: list[list[Array]] = []
+        kept: list[list[str]] = []
         # Reading and the network take the caches from each other: they take long turns.
         ahead, size = max(LARGEST_BATCH, self._model.batch_size), 0
         for place, unit in enumerate(units):
             table = tables.loaded(unit) if loaded is None else loaded[place]
+            cells = kept_cells(table, self._setup.wanted.keep, unit.path)
             for number, row in self._rows(unit, table):
+                kept.append([c[number - unit.first] if c else "" for c in cells])
                 if not isinstance(row, Exception):
                     waiting.append((len(block.sources), row))
                 block.sources.append(unit.path)
@@ -97,7 +118,45 @@ class Worker:
         parts += self._run_all(waiting, block)
         values = zip(*parts, strict=True)
         block.values = [np.concatenate(e) for e in values] if parts else no_values(self.columns)
+        if parts and self._setup.wanted.keep:
+            whole = [each for each, error in zip(kept, block.errors, strict=True) if error is None]
+            block.values = [*map(ragged, zip(*whole, strict=True)), *block.values]
         return block
+
+    def check(self, unit: Unit) -> None:
+        """Read the first rows of a table, until one fits the model. A file that cannot be read, and
+        a few rows that do not fit, have errors in the results.
+
+        Raises:
+            InputError: a column is not there, or none of many rows fits.
+        """
+        table = Tables().loaded(unit)
+        if not isinstance(table, Mapping) or suffix_of(unit.path) not in RECORD_FILES:
+            return
+        kept_cells(table, self._setup.wanted.keep, unit.path)
+        try:
+            read_columns(table, self._model.inputs, self._setup.columns)
+        except InputError as error:
+            raise InputError(f"{unit.path}: {error}{self._line(table)}") from error
+        for count, (_, row) in enumerate(self._rows(unit, table), 1):
+            if not isinstance(row, Exception):
+                return
+            if count == _MANY:
+                said = f"none of the first {_MANY} rows of {unit.path} fits: {_said(row)}"
+                raise InputError(f"{said}{self._line(table)}")
+
+    def _line(self, table: Any) -> str:
+        """What to add to a command whose table does not fit."""
+        there, inputs = list(table or ()), self._model.inputs
+        if not isinstance(table, Mapping) or not there:
+            return ""
+        (column, *_) = inputs
+        count = math.prod(column.row) if -1 not in column.row else 1
+        names = there[:count] if 1 < count <= len(there) else [_nearest(column.name, there)]
+        added = " ".join(f"--column {column.name}={name}" for name in names[:_FEW])
+        more = f" and so on, {count} columns" if len(names) > _FEW else ""
+        columns = ", ".join(map(repr, there))
+        return f"; the columns are {columns}: add, for example, {added}{more}"
 
     def _rows(self, unit: Unit, table: Loaded) -> Iterator[tuple[int, Row]]:
         setup = self._setup
@@ -116,17 +175,34 @@ class Worker:
         if not waiting:
             return []
         try:
-            return [self._made([row for _, row in waiting])]
+            made = self._made([row for _, row in waiting])
+            if self._drawer is not None:
+                for number, (place, _) in enumerate(waiting):
+                    self._drawer(block.sources[place], self._single(made, number))
+            return [result_values(self._outputs, made, self._setup.wanted.top)]
         except _FAILURES as error:
             if len(waiting) == 1:
                 block.errors[waiting[0][0]] = _said(error)
                 return []
         return [part for each in waiting for part in self._run([each], block)]
 
+    def _single(self, made: Sequence[Array], number: int) -> list[Array]:
+        """The outputs of one row, as the model gives them."""
+        return [
+            np.asarray(rows[number])[np.newaxis]
+            if each.leads and each.row is not None
+            else np.asarray(rows[number])
+            for rows, each in zip(made, self._outputs, strict=True)
+        ]
+
     def _made(self, rows: list[list[Array]]) -> list[Array]:
         one_by_one = self._model.batch_size == 1
         columns = [list(c) if one_by_one else _column(c) for c in zip(*rows, strict=True)]
-        return result_values(self._model.outputs, self._model.run(columns))
+        return self._model.run(columns)
+
+
+def _nearest(name: str, names: Sequence[str]) -> str:
+    return next(iter(get_close_matches(name, names, 1)), names[0])
 
 
 def _column(rows: Sequence[Array]) -> Array | list[Array]:

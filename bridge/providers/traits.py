@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tflite_ort import opmap
+    from tflite_ort.base import entry_points
     from tflite_ort.opmap import Target
 else:
+    entry_points = late("tflite_ort.base.entry_points")
     opmap = late("tflite_ort.opmap")  # a session of a stored graph needs nothing of it
 
 # ONNX Runtime's own kernels for the CPU.
@@ -39,7 +41,8 @@ def _signed() -> Target:
 def traits_of(provider: str) -> ProviderTraits:
     """The row of a provider by its name, such as ``"CPUExecutionProvider"``; else the defaults. A
     plug-in may have several of a name, such as ``"OpenVINOExecutionProvider.AUTO"``."""
-    return TRAITS.get(provider) or TRAITS.get(provider.partition(".")[0], UNKNOWN)
+    found = TRAITS.get(provider) or TRAITS.get(provider.partition(".")[0])
+    return found or entry_points.loaded(entry_points.PROVIDERS, provider) or UNKNOWN
 
 
 def _wrong(

@@ -14,7 +14,9 @@ import onnx
 from tflite_ort.base.optional import late
 from tflite_ort.base.warned import warn_caller
 from tflite_ort.bundles import Bundle, open_bundle
-from tflite_ort.decode import Kind, decoded
+from tflite_ort.decode.decoding import decoded
+from tflite_ort.decode.networks import Kind
+from tflite_ort.decode.warp import places
 from tflite_ort.export.decoded import known_kind
 from tflite_ort.export.exporting import made_for
 from tflite_ort.model.resolvers import WellKnownOpResolver
@@ -28,7 +30,6 @@ from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import DelegateError, DelegateWarning, ModelError, read_model
 from tflite_ort.tasks.options import BaseOptions
 from tflite_ort.tasks.rects import Rect
-from tflite_ort.tasks.warp import places
 from tflite_ort.tuning.costs import modelled_chooser
 
 if TYPE_CHECKING:

@@ -192,5 +192,5 @@ def test_ctrl_c_ends_the_answer_where_it_is(tmp_path: Path) -> None:
     text = (begun + rest).decode()
     assert text.endswith("\n")
     assert text[:-1] == foretold("bcd", len(text) - 1)
-    assert b"ended by interrupt" in said
+    assert b"stopped: interrupted" in said
     assert b"Traceback" not in said

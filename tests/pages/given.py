@@ -91,6 +91,7 @@ GIVEN: dict[str, Callable[[Path], None]] = {
     "lstm.tflite": _shared("tf__lstm_seq_f32.tflite"),
     "squares.tflite": lambda path: _written(path, _sums_of_squares()),
     "street.jpg": _picture,
+    "cat.jpg": _picture,
     "photo.jpg": _picture,
     "people.jpg": _picture,
     "pictures": _pictures,

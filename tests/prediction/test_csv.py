@@ -66,8 +66,10 @@ def test_columns_that_are_named_are_a_row_in_their_order(tmp_path: Path) -> None
     assert [values for _, values, _ in made(model, table, *how)] == [[1, 2, 1], [3, 4, 3]]
     (_, _, error), _ = made(model, table, *how[:2], code=1)
     assert error is not None and "takes 3 values of shape (3,), and 2 columns" in error
-    (_, _, error), _ = made(model, table, *how, "--column", "in0=q", code=1)
-    assert error is not None and "no column 'q'; there are 'id', 'b, or not', 'a'" in error
+    out = tmp_path / "other.jsonl"
+    said = predict(model, table, *how, "--column", "in0=q", "--out", out, code=1)
+    assert "no column 'q'; there are 'id', 'b, or not', 'a'" in said
+    assert not out.exists()
 
 
 @pytest.mark.filterwarnings("ignore:rows run one at a time")

@@ -59,7 +59,7 @@ def test_pixels_that_are_guessed_are_told_once(tmp_path: Path) -> None:
     pictures = _pictures(tmp_path)
     model = _of_one(tmp_path, 1, 8, 8, 3)
     said = predict(model, *pictures, "--out", tmp_path / "guessed.csv")
-    assert said.count("pixels go from 0 to 1") == 1
+    assert said.count("pixels from 0 to 1, assumed") == 1
     assert "note" not in predict(model, *pictures, "--mean", 0, "--out", tmp_path / "mean.csv")
     told = written(tmp_path / "told.tflite", colours())
     assert "note" not in predict(told, *pictures, "--out", tmp_path / "told.csv")

@@ -1,0 +1,117 @@
+"""What a network is known by, and what is known of its kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tflite_ort.decode.detections import Outputs
+from tflite_ort.decode.image_input import Projection
+from tflite_ort.decode.nodes import Nodes
+from tflite_ort.decode.picture_input import PictureInput, picture_layout, prepared
+from tflite_ort.decode.pixel_range import pixel_range
+from tflite_ort.schema import Model, Op, SubGraph
+from tflite_ort.schema.file.model_metadata import SubGraphMetadata, TensorMetadata
+
+Shape = tuple[int, ...]
+# Writes the nodes after a network, given the names of its outputs.
+Build = Callable[[Nodes, list[str], Projection], Outputs]
+# Writes the nodes that make its inputs, given their names, from other inputs.
+Begin = Callable[[Nodes, list[str]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a network is, and what comes before and after it.
+
+    Args:
+        name: such as ``"hand landmarks"``.
+        build: writes the nodes after it.
+        preparation: how a picture becomes its input; None where that is no picture.
+        facts: what is told of it besides, as JSON.
+        begin: writes the nodes before it; None where a decoded network begins at its own inputs.
+    """
+
+    name: str
+    build: Build
+    preparation: PictureInput | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    begin: Begin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What a kind is told by."""
+
+    model: Model
+    told: SubGraphMetadata
+    labels: tuple[str, ...]
+    wanted: str = ""
+
+    @property
+    def described(self) -> Sequence[TensorMetadata]:
+        """What is said of the inputs."""
+        return self.told.input_tensor_metadata
+
+    @property
+    def graph(self) -> SubGraph:
+        return self.model.subgraphs[0]
+
+    @property
+    def input(self) -> Shape:
+        return tuple(self.graph.tensors[self.graph.inputs[0]].shape)
+
+    @property
+    def outputs(self) -> list[Shape]:
+        return [tuple(self.graph.tensors[index].shape) for index in self.graph.outputs]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(map(math.prod, self.outputs))
+
+    @property
+    def picture(self) -> tuple[int, int] | None:
+        """Height and width of an input that is a picture of three colours."""
+        layout = picture_layout(self.input) if len(self.input) == 4 else None
+        if layout is None or layout.channels != 3 or self.input[0] != 1 or min(self.input) <= 0:
+            return None
+        return layout.height, layout.width
+
+    def read_by_heads(self, outputs: int) -> list[int]:
+        """Of how many channels the 1 x 1 convolutions are made that give so many."""
+        shapes = [tuple(tensor.shape) for tensor in self.graph.tensors]
+        heads = {shape[3] for shape in shapes if len(shape) == 4 and shape[:3] == (outputs, 1, 1)}
+        return sorted(heads)
+
+    def last(self) -> str:
+        """The operator that makes the first output; of a custom one its name. Empty for none."""
+        return self.maker(0) if self.outputs else ""
+
+    def maker(self, output: int) -> str:
+        """The operator that makes an output; of a custom one its name."""
+        for op in reversed(self.graph.operators):
+            if self.graph.outputs[output] in op.outputs:
+                code = self.model.operator_codes[op.opcode_index]
+                custom = code.builtin_code is Op.CUSTOM and code.custom_code
+                return custom or code.builtin_code.name
+        return ""
+
+    def prepared(
+        self,
+        default: tuple[tuple[float, ...], tuple[float, ...]] | None = None,
+        known_as: str = "",
+    ) -> PictureInput | None:
+        """How a picture becomes the input; None where it takes none of three colours.
+
+        Args:
+            default, known_as: as of `pixel_range`.
+        """
+        if self.picture is None:
+            return None
+        index = int(self.graph.inputs[0])
+        told = self.described[0] if self.described else None
+        found = pixel_range(self.model, 0, index, told, default, known_as)
+        how = prepared(self.graph.tensors[index], found)
+        return None if how is None else replace(how, height=self.picture[0], width=self.picture[1])
