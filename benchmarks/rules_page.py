@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tflite_ort.opmap import rules
-from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, blocks, cpu
+from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, blocks, cpu, paired
 from tflite_ort.opmap.rules.table import RULES
 
 RECORD = Path(__file__).parent / "results" / "rules.json"
@@ -55,6 +55,7 @@ _TARGETS = {
     any_target: "all graphs",
     cpu: "ONNX Runtime's CPU",
     blocks: "CPUs with blocked floats",
+    paired: "NPUs",
 }
 
 

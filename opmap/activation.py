@@ -131,9 +131,21 @@ def _refuse_fine(op: View) -> None:
 def tanh(op: View, g: Graph) -> None:
     """Tanh; for 16-bit codes a Gather, since TFLite's own table is up to 3 codes off."""
     if op["input"].type is _T.INT16:
-        by_code(op, g, _of_every_code(op, tanh_int16))
+        _of_int16("Tanh", tanh_int16, op, g)
         return
     unary("Tanh", _HALF | _BYTES, {}, op, g)
+
+
+def _of_int16(
+    name: str, function: Callable[[Array, np.float32], Array], op: View, g: Graph
+) -> None:
+    """A function of 16-bit codes; by the node `name` where there are pairs around nodes."""
+    wanted = _of_every_code(op, function)
+    if not g.target.paired_codes:
+        by_code(op, g, wanted)
+        return
+    layout = g.layout(op["input"])
+    g.write(op.output, g.op(name, g.read(op["input"], layout=layout)), layout=layout)
 
 
 def _of_every_code(op: View, function: Callable[[Array, np.float32], Array]) -> Array:
@@ -155,7 +167,7 @@ def logistic(op: View, g: Graph) -> None:
     """
     input = op["input"]
     if input.type is _T.INT16:
-        by_code(op, g, _of_every_code(op, sigmoid_int16))
+        _of_int16("Sigmoid", sigmoid_int16, op, g)
         return
     if input.is_quantized:
         _refuse_fine(op)
@@ -315,7 +327,7 @@ def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
     # Of a beta below 0 TFLite's kernels end the process, or compute something else.
     if input.is_quantized and not op.options.beta >= 0:
         raise Untranslatable(f"beta is {op.options.beta}")
-    if input.type is _T.INT16:
+    if input.type is _T.INT16 and not g.target.paired_codes:
         softmax_of_int16(op, g)
         return
     x = g.read(input, layout=Layout.LAST)

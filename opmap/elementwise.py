@@ -116,7 +116,7 @@ class Binary:
         if quantized and self.op in EXACT and takes_exact_codes(op, g):
             exact_codes(op, g)
             return
-        if quantized and output.type in _BYTES and has_halves(op):
+        if quantized and output.type in _BYTES and has_halves(op, g):
             rounded_bytes(op, g)
             return
         if quantized and self.op is Op.SQUARED_DIFFERENCE and takes_squares(op, g):

@@ -101,6 +101,10 @@ def resized_linearly(op: OperatorView[ResizeBilinearOptions], g: Graph, layout: 
             value = _resize(op, g, _held(op, g, value), layout, "linear", points)
         g.write(output, value, layout=layout)
         return
+    if g.target.paired_codes:
+        value = _held(op, g, g.read(input, layout=layout))
+        g.write(output, _resize(op, g, value, layout, "linear", points), layout=layout)
+        return
     # TFLite keeps the quantisation of the input. XNNPACK rounds halves up, and halves are common.
     value = _held(op, g, g.read_steps(input, layout=layout))
     codes = g.quantize_units(_resize(op, g, value, layout, "linear", points), input)

@@ -37,7 +37,7 @@ def average_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     input, output = op["input"], op.output
     if not input.is_quantized and input.type is not TensorType.FLOAT32:
         raise Untranslatable(f"{input.type.name} input without a scale")
-    if not input.is_quantized:
+    if not input.is_quantized or g.target.paired_codes:
         activation = op.options.fused_activation_function
         mean = _average(op, g, _with_whole(op, g, g.read(input, layout=Layout.FIRST)))
         g.write(output, mean, layout=Layout.FIRST, activation=activation)

@@ -74,7 +74,7 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
     terms = _known_terms(op)
     planes = layout is Layout.FIRST and axes_of(op) == tuple(range(1, input.rank - 1))
     by_codes = sums_codes(terms, input, op.output) or takes_exact_sum(g, input, op.output, terms)
-    if planes and not by_codes and pools_images(input, op.output, terms):
+    if planes and (g.target.paired_codes or not by_codes) and pools_images(input, op.output, terms):
         value = g.read(input, layout=layout)
         pooled = _of_some(op, g, g.op("GlobalAveragePool", value), value)
         if g.transposes_cancel(input):
@@ -90,6 +90,9 @@ def _reduce_reals(op: OperatorView[ReducerOptions], g: Graph, name: str, layout:
     the same in any order, which ONNX Runtime changes with the number of rows."""
     input, output = op["input"], op.output
     terms, mean = _known_terms(op), name == "ReduceMean"
+    if g.target.paired_codes:
+        _reduce(op, g, name, layout, Domain.REAL)
+        return
     if takes_exact_sum(g, input, output, terms):
         _in_double(op, g, layout, exact_mean if mean else exact_sum)
         return

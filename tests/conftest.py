@@ -87,10 +87,11 @@ def _first_choice(
     kind: OpResolverType,
     first: Sequence[Delegate],
     providers: ProviderChoices | None,
+    *precision: str,
 ) -> list[Delegate]:
     if providers is None and kind is not OpResolverType.BUILTIN_REF:
         providers = [provider, CPU]
-    return chosen_delegates(kind, first, providers)
+    return chosen_delegates(kind, first, providers, *precision)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -23,6 +23,7 @@ from tflite_ort.interpreter import device_choice
 from tflite_ort.interpreter.device_trial import RELATIVE, off, tried
 from tflite_ort.providers import candidates as candidates_module
 from tflite_ort.providers.candidates import Candidate, candidates
+from tflite_ort.providers.delegates import of_candidate
 from tflite_ort.providers.provider import Device
 from tflite_ort.providers.selection import device_order
 from tflite_ort.providers.traits import CPU, TRAITS
@@ -274,7 +275,7 @@ def test_candidates_are_in_the_order_of_onnx_runtime(monkeypatch: pytest.MonkeyP
         "ep on CPU",
         "OldExecutionProvider",
     ]
-    delegate = candidates()[0].delegate
+    delegate = of_candidate(candidates()[0])
     assert (delegate.library, delegate.device) == ("/lib/ep.so", "GPU")
 
 

@@ -229,7 +229,7 @@ def test_a_file_that_is_cut_short() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("gpu", r"providers for a GPU are cuda, .*, and auto takes the fastest"),
+        ("gpu", r"has a device GPU; to install one for a GPU: .*cuda: pip"),
         ("CUDAExecutonProvider", "did you mean 'CUDAExecutionProvider'"),
     ],
 )

@@ -174,8 +174,11 @@ def test_delegates() -> None:
 
 def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tflite_ort.providers.candidates.candidates", list)
-    with pytest.raises(DelegateError, match="has a GPU"):
-        print(tasks.BaseOptions(delegate=tasks.BaseOptions.Delegate.GPU).runs_on)
+    with pytest.raises(DelegateError, match="has a device GPU"):
+        options = tasks.BaseOptions(
+            model_asset_buffer=FACES, delegate=tasks.BaseOptions.Delegate.GPU
+        )
+        vision.FaceDetector.create_from_options(vision.FaceDetectorOptions(options))
 
 
 def test_a_closed_task_and_wrong_options() -> None:

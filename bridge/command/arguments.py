@@ -19,8 +19,8 @@ from tflite_ort.prediction.images import Normalization, takes_images
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.tensors import InputColumn
 from tflite_ort.providers.delegates import AUTO, ProviderChoices
+from tflite_ort.providers.names import known_short_names
 from tflite_ort.providers.provider_choices import provider_choices
-from tflite_ort.providers.traits import known_short_names
 from tflite_ort.schema import Budgets
 from tflite_ort.versioning.resolver import OpResolver
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from tflite_ort.bundles import Bundle
 from tflite_ort.command.inspected import Inspected
 from tflite_ort.command.placements import Row
+from tflite_ort.command.provider_advice import provider_advice
 from tflite_ort.command.terminal import count_text, new_console, new_table, say, shape_text
 from tflite_ort.metadata import Metadata
 from tflite_ort.schema import SubGraph, Tensor, TensorType
@@ -41,6 +42,8 @@ def print_model(found: Inspected, *, whole: bool) -> None:
     if isinstance(found.metadata, Metadata):
         _print_metadata(console, found.metadata)
     console.print(_operator_table(found.rows))
+    for sentence in provider_advice(found.rows):
+        say(sentence)
     if found.choice:
         say(f"auto: {found.choice}")
     for warning in found.warnings:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tflite_ort.command.model_costs import Costs, costs
 from tflite_ort.command.placements import Row
+from tflite_ort.command.provider_advice import provider_advice
 from tflite_ort.metadata import Metadata
 from tflite_ort.model.missing_operators import MissingOperator
 from tflite_ort.schema import Model, TensorType
@@ -74,6 +75,7 @@ class Inspected:
             "operators": [
                 dict(zip(keys, (*row, count), strict=True)) for row, count in self.rows.items()
             ],
+            "advice": list(provider_advice(self.rows)),
             "warnings": list(self.warnings),
         }
 

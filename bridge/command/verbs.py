@@ -21,7 +21,7 @@ from tflite_ort.command.arguments import (
 from tflite_ort.command.demo import demo_record, run_demo
 from tflite_ort.command.terminal import new_console, new_table, say, say_json
 from tflite_ort.command.versions import versions_command
-from tflite_ort.providers.available import provider_reports
+from tflite_ort.providers.available import missing_providers, provider_reports
 from tflite_ort.schema import Op
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ else:
 
 
 _OF_A_FILM = ("bundle", "out", "most", "provider", "provider_option")
-_PROVIDER_FACTS = ("name", "source", "version", "devices", "problem")
+_PROVIDER_FACTS = ("name", "short", "source", "version", "devices", "precisions", "problem")
 
 
 def _operators(incomplete: str) -> list[str]:
@@ -66,12 +66,19 @@ def providers(as_json: AsJson = False) -> None:
     """Show the execution providers that are installed, their devices, and what they lack."""
     if as_json:
         rows = provider_reports()
-        say_json([{name: getattr(row, name) for name in _PROVIDER_FACTS} for row in rows])
+        found = [{name: getattr(row, name) for name in _PROVIDER_FACTS} for row in rows]
+        missing = missing_providers(rows)
+        found += [{"name": name, "problem": "not installed", "install": x} for name, x in missing]
+        say_json(found)
         return
-    table = new_table("provider", "from", "version", "devices", "problem")
-    for row in provider_reports():
-        table.add_row(row.name, row.source, row.version, ", ".join(row.devices), row.problem)
+    table = new_table("provider", "name it", "from", "version", "devices", "precision", "problem")
+    reports = provider_reports()
+    for row in reports:
+        lists = ", ".join(row.devices), ", ".join(row.precisions)
+        table.add_row(row.name, row.short, row.source, row.version, *lists, row.problem)
     new_console().print(table)
+    for name, line in missing_providers(reports):
+        say(f"{name} is not installed: {line}")
 
 
 def demo(

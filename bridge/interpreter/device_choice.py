@@ -33,6 +33,7 @@ from tflite_ort.providers.delegates import (
     OpResolverType,
     ProviderChoices,
     chosen_delegates,
+    of_candidate,
 )
 from tflite_ort.providers.precision import check_precision
 from tflite_ort.providers.traits import CPU, FULL_PRECISION
@@ -63,7 +64,7 @@ class DeviceChoice:
 
     def delegates(self, precision: str) -> list[Delegate]:
         """For `Interpreter`, the CPU last, which computes in full precision whatever is asked."""
-        first = [] if self.candidate is None else [self.candidate.in_precision(precision)]
+        first = [] if self.candidate is None else [of_candidate(self.candidate, precision)]
         return chosen_delegates(OpResolverType.AUTO, (), [*first, CPU])
 
 

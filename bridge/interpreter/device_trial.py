@@ -24,6 +24,7 @@ from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.model.resolvers import BuiltinOpResolver, WellKnownOpResolver
 from tflite_ort.providers.candidates import Candidate
+from tflite_ort.providers.delegates import of_candidate
 from tflite_ort.providers.precision import PRECISIONS, has_precision
 from tflite_ort.providers.traits import CPU, FULL_PRECISION
 from tflite_ort.schema import BridgeError, Budgets
@@ -74,7 +75,7 @@ def tried(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _opened(candidate: Candidate, precision: str, arguments: Mapping[str, Any]) -> Interpreter:
-    return Interpreter(**arguments, providers=[candidate.in_precision(precision), CPU])
+    return Interpreter(**arguments, providers=[of_candidate(candidate, precision), CPU])
 
 
 def _gain(cpu: Interpreter, other: Interpreter, candidate: Candidate, precision: str) -> list[str]:

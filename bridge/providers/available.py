@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from tflite_ort.base.records import record
-from tflite_ort.providers.plugins import load_library, package_library, plugin_packages
+from tflite_ort.providers.names import TO_BE_HAD, said_name
+from tflite_ort.providers.packages import package_library, plugin_packages
+from tflite_ort.providers.plugins import load_library
 from tflite_ort.providers.provider import Device, Provider
 from tflite_ort.providers.session import ORT_VERSION, available_providers, devices
+from tflite_ort.providers.traits import TRAITS, traits_of
 from tflite_ort.providers.trials import check_provider
 from tflite_ort.schema import DelegateError
 
@@ -28,6 +31,22 @@ class ProviderReport:
     version: str
     devices: Sequence[str]
     problem: str = ""
+
+    @property
+    def short(self) -> str:
+        """What ``providers=`` takes for it."""
+        return "" if self.name == "-" else said_name(self.name)
+
+    @property
+    def precisions(self) -> Sequence[str]:
+        """Of floats, those that can be asked for."""
+        return list(traits_of(self.name).precisions)
+
+
+def missing_providers(reports: Sequence[ProviderReport]) -> list[tuple[str, str]]:
+    """The providers that can be had and are not among `reports`, each with what installs it."""
+    there = {each.name for each in reports}
+    return [(said_name(name), TRAITS[name].install) for name in TO_BE_HAD if name not in there]
 
 
 def provider_reports() -> list[ProviderReport]:
@@ -77,7 +96,13 @@ def _of_package(package: str) -> list[ProviderReport]:
 
 
 def _kinds(name: str, found: Sequence[Device]) -> list[str]:
-    return [f"{each.kind} {each.vendor}".strip() for each in found if each.provider == name]
+    row = traits_of(name)
+    emulated = f"emulated {' '.join(row.kinds)} on "
+    return [
+        f"{emulated if each.kind in row.emulates else ''}{each.kind} {each.vendor}".strip()
+        for each in found
+        if each.provider == name
+    ]
 
 
 def _problem(provider: Provider) -> str:

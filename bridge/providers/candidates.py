@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from tflite_ort.base.records import record
 from tflite_ort.providers.available import load_plugins
-from tflite_ort.providers.delegates import ExecutionProviderDelegate
+from tflite_ort.providers.names import of_kind, said_name
 from tflite_ort.providers.selection import device_order
 from tflite_ort.providers.session import available_providers, devices
-from tflite_ort.providers.traits import FULL_PRECISION, ON_GPUS, traits_of
-from tflite_ort.schema import DelegateError
+from tflite_ort.providers.traits import TRAITS, traits_of
+from tflite_ort.schema import MissingDelegate
 
 
 @record
@@ -31,17 +31,6 @@ class Candidate:
     def __str__(self) -> str:
         return f"{self.provider} on {self.device}" if self.device else self.provider
 
-    @property
-    def delegate(self) -> ExecutionProviderDelegate:
-        """What an interpreter is given to use it."""
-        return self.in_precision(FULL_PRECISION)
-
-    def in_precision(self, precision: str) -> ExecutionProviderDelegate:
-        """As `delegate`, for floats in a precision."""
-        return ExecutionProviderDelegate(
-            self.provider, {}, library=self.library, device=self.device, precision=precision
-        )
-
 
 def candidates() -> list[Candidate]:
     """The providers and devices besides ONNX Runtime's own for the CPU, in the order in which ONNX
@@ -54,26 +43,42 @@ def candidates() -> list[Candidate]:
             f"{each.vendor} {each.version}".strip(),
         )
         for each in devices()
+        if each.kind not in traits_of(each.provider).emulates
     ]
-    names = {each.provider for each in told}
+    names = {each.provider for each in devices()}
     told += [Candidate(name) for name in available_providers() if name not in names]
     order = device_order()
     here = {each: None for each in told if _here(each.provider)}  # two of a kind are one
     return sorted(here, key=lambda each: _place(each, order))
 
 
-def first_gpu() -> ExecutionProviderDelegate:
-    """The first provider that has a GPU, in the order in which ONNX Runtime would take them.
+def first_on(kind: str) -> Candidate:
+    """The first provider that has a device of a kind, ``"GPU"`` or ``"NPU"``, in the order in which
+    ONNX Runtime would take them.
 
     Raises:
-        DelegateError: none has.
+        MissingDelegate: none has; the message says what to install.
     """
     load_plugins()
-    told = {each.provider for each in devices() if each.kind == "GPU"} | ON_GPUS
+    told = {each.provider for each in devices() if each.kind == kind}
     for each in candidates():
-        if each.device == "GPU" or (not each.device and each.provider in told):
-            return each.delegate
-    raise DelegateError("no execution provider that is installed has a GPU")
+        for_kind = each.provider in told or kind in traits_of(each.provider).kinds
+        if each.device == kind or (not each.device and for_kind):
+            return each
+    hint = _had(kind)
+    raise MissingDelegate(f"no execution provider that is installed has a device {kind}{hint}")
+
+
+def _had(kind: str) -> str:
+    """``; ...``: what has devices of a kind, or computes as one would."""
+    emulators = [
+        said_name(each.provider)
+        for each in devices()
+        if each.kind in (row := traits_of(each.provider)).emulates and kind in row.kinds
+    ]
+    says = f"; {', '.join(emulators)} has an emulator here, by its own name" if emulators else ""
+    lines = (f"{said_name(name)}: {TRAITS[name].install}" for name in of_kind(kind))
+    return f"{says}; to install one for a {kind}: {'; '.join(lines)}"
 
 
 def _place(candidate: Candidate, order: Sequence[tuple[str, str]]) -> int:

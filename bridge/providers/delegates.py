@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import field, record
+from tflite_ort.providers.names import KINDS
 from tflite_ort.providers.plugins import find_provider
 from tflite_ort.providers.provider import Provider
+from tflite_ort.providers.provider_traits import WrongResult
 from tflite_ort.providers.session import ORT_RELEASE, ORT_VERSION
-from tflite_ort.providers.traits import CPU, FULL_PRECISION, WRONG_BEFORE, WrongResult, traits_of
+from tflite_ort.providers.traits import CPU, FULL_PRECISION, WRONG_BEFORE, traits_of
 from tflite_ort.schema import DelegateError, MissingDelegate, OperatorView
 
 if TYPE_CHECKING:
     import dataclasses
 
+    from tflite_ort.providers import candidates, trials
     from tflite_ort.providers import precision as precisions
-    from tflite_ort.providers import trials
+    from tflite_ort.providers.candidates import Candidate
     from tflite_ort.schema import Op
 else:
     dataclasses = late("dataclasses")
+    candidates = late("tflite_ort.providers.candidates")
     precisions = late("tflite_ort.providers.precision")
     trials = late("tflite_ort.providers.trials")
 
@@ -144,7 +148,8 @@ def chosen_delegates(
 
     Args:
         providers: names, (name, options) pairs or delegates, or one name; None: what `kind` stands
-            for.
+            for. ``"npu"`` and ``"gpu"`` are the first device of that kind; the CPU takes what they
+            leave, where nothing else is named.
         precision: of floats, where a delegate has none of its own.
 
     Raises:
@@ -156,7 +161,10 @@ def chosen_delegates(
     if providers is None:
         own = [] if kind is OpResolverType.BUILTIN_REF else [on_cpu()]
     else:
-        own = list(map(_delegate, (providers,) if isinstance(providers, str) else providers))
+        choices = (providers,) if isinstance(providers, str) else providers
+        own = list(map(_delegate, choices))
+        if own and all(map(_kind_of, choices)):
+            own.append(on_cpu())
     found = [*map(_delegate, first), *own]
     if precision == FULL_PRECISION and all(each.precision == FULL_PRECISION for each in found):
         return found
@@ -185,6 +193,21 @@ def _in_precision(delegates: Sequence[Delegate], precision: str) -> list[Delegat
     return found
 
 
+def of_candidate(
+    candidate: Candidate,
+    precision: str = FULL_PRECISION,
+    options: Mapping[str, Any] | None = None,
+) -> ExecutionProviderDelegate:
+    """What an interpreter is given to use a device of this machine."""
+    return ExecutionProviderDelegate(
+        candidate.provider,
+        dict(options or {}),
+        library=candidate.library,
+        device=candidate.device,
+        precision=precision,
+    )
+
+
 def named(delegates: Sequence[Delegate]) -> dict[str, Delegate]:
     """The delegates by name, in order; the second of one name is ``"NAME #2"``."""
     backends: dict[str, Delegate] = {}
@@ -206,7 +229,17 @@ def _delegate(provider: ProviderChoice | Delegate) -> Delegate:
     if isinstance(provider, Delegate):
         return _loaded(provider)
     name, options = (provider, {}) if isinstance(provider, str) else provider
+    if kind := _kind_of(provider):
+        return _loaded(of_candidate(candidates.first_on(kind), options=options))
     return _loaded(ExecutionProviderDelegate(name, dict(options)))
+
+
+def _kind_of(provider: ProviderChoice | Delegate) -> str:
+    """The kind of device that a choice names in place of a provider; empty where it does not."""
+    if isinstance(provider, Delegate):
+        return ""
+    name = provider if isinstance(provider, str) else provider[0]
+    return name.upper() if name.upper() in KINDS else ""
 
 
 def _loaded(delegate: Delegate) -> Delegate:
@@ -231,6 +264,26 @@ def _check_options(delegate: Delegate) -> None:
             f"{delegate.name} has no option {', '.join(unknown)}; "
             f"it has {', '.join(known) or 'none'}"
         )
+
+
+def left_to_others(delegate: Delegate, op: OperatorView[Any], provider: str) -> str:
+    """Why ONNX Runtime gave nodes of `op` to other providers than the delegate's; empty where it
+    did not.
+
+    Args:
+        provider: who has its nodes, as of `Placement`.
+    """
+    if provider == delegate.name:
+        return ""
+    found = _first(traits_of(delegate.name).leaves, op)
+    return found or f"{delegate.name} has no node for a part of it"
+
+
+def what_to_change(provider: str, why: str) -> str:
+    """What helps against a reason of `Placement`, as a sentence; empty where nothing is known."""
+    row = traits_of(provider)
+    rows = (each for each in (*row.wrong, *row.leaves) if each.why in why)
+    return next((each.instead for each in rows if each.instead), "")
 
 
 def _wrong_result(provider: str, op: OperatorView[Any]) -> str | None:

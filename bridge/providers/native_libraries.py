@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnxruntime
 
-from tflite_ort.providers.traits import short_name
+from tflite_ort.providers.names import short_name
 
 _FOLDER = Path(onnxruntime.__file__).parent / "capi"
 _ABSENT = "cannot open shared object file"

@@ -5,30 +5,26 @@ from __future__ import annotations
 import os
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tflite_ort.base.optional import late, optional_module
+from tflite_ort.base.optional import late
 from tflite_ort.base.records import record
-from tflite_ort.providers.session import available_providers, devices, register_library
-from tflite_ort.providers.traits import (
-    BROUGHT_BY,
+from tflite_ort.providers.names import (
+    TO_BE_HAD,
     brought_by,
     known_short_names,
     named_provider,
-    of_a_kind,
     short_name,
 )
+from tflite_ort.providers.packages import package_library, package_providers, plugin_packages
+from tflite_ort.providers.session import available_providers, devices, register_library
 from tflite_ort.schema import DelegateError, MissingDelegate
 
 if TYPE_CHECKING:
-    import pkgutil
-
     from tflite_ort.base import suggestions
 else:
-    pkgutil = late("pkgutil")
     suggestions = late("tflite_ort.base.suggestions")
 
-_PACKAGES = "onnxruntime_ep_"
 _LIBRARY = (".so", ".dll", ".dylib")
 # The name of any shared library, also with a version behind it.
 _SHARED = re.compile(r"\.(so|dll|dylib)(\.\d+)*$", re.IGNORECASE)
@@ -49,11 +45,6 @@ class Source:
 
     provider: str
     library: str = ""
-
-
-def plugin_packages() -> list[str]:
-    """The installed packages ``onnxruntime-ep-*``, as they are imported."""
-    return sorted(each.name for each in pkgutil.iter_modules() if each.name.startswith(_PACKAGES))
 
 
 def find_provider(name: str, library: str = "") -> Source:
@@ -79,16 +70,6 @@ def find_provider(name: str, library: str = "") -> Source:
 def _compiled_in(name: str) -> str | None:
     """The provider of onnxruntime itself that a name means."""
     return named_provider(name, available_providers())
-
-
-def package_library(package: str) -> str:
-    """The path of the library in a package ``onnxruntime_ep_*``."""
-    return str(_said_by(package, "get_library_path"))
-
-
-def package_providers(package: str) -> list[str]:
-    """The names of the providers in a package ``onnxruntime_ep_*``."""
-    return list(_said_by(package, "get_ep_names"))
 
 
 def load_library(library: str) -> list[str]:
@@ -118,9 +99,9 @@ def _plugin(name: str) -> Source:
         known += package_providers(package)
     packages = ", ".join(plugin_packages()) or "none"
     names = {*map(short_name, known), *known_short_names()}
-    hint = brought_by(name) or of_a_kind(name)
+    hint = brought_by(name)
     # A misspelt whole name, such as CUDAExecutonProvider, is near to a whole name alone.
-    hint = hint or suggestions.suggestion(short_name(name), sorted({*names, *known, *BROUGHT_BY}))
+    hint = hint or suggestions.suggestion(short_name(name), sorted({*names, *known, *TO_BE_HAD}))
     raise DelegateError(
         f"no provider {name!r} in this onnxruntime, which has {available_providers()}; "
         f"installed packages of plug-in providers: {packages}{hint}"
@@ -134,15 +115,3 @@ def _of_library(library: str, provider: str = "") -> Source:
     hardware = ", ".join(dict.fromkeys(f"{each.kind} {each.vendor}" for each in devices()))
     wanted = provider or "its providers"
     raise DelegateError(f"{library} has no device for {wanted} here, where there is {hardware}")
-
-
-def _said_by(package: str, function: str) -> Any:
-    """What a function of a package returns.
-
-    Raises:
-        DelegateError: the package cannot be imported, or does not say.
-    """
-    try:
-        return getattr(optional_module(package), function)()
-    except (ImportError, AttributeError, OSError, RuntimeError) as error:
-        raise DelegateError(f"{package} cannot be used: {error}") from error

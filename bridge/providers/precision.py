@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tflite_ort.providers.traits import FULL_PRECISION, ProviderTraits, traits_of
+from tflite_ort.providers.provider_traits import ProviderTraits
+from tflite_ort.providers.traits import FULL_PRECISION, traits_of
 from tflite_ort.schema import MissingDelegate
 
 PRECISIONS = (FULL_PRECISION, "bf16", "fp16")

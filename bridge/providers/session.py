@@ -18,6 +18,7 @@ from tflite_ort.base.forks import renew_in_children
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import record, replace
 from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor, in_graph, place_of
+from tflite_ort.providers.names import canonical
 from tflite_ort.providers.plain_session import PlainSession, value_over
 from tflite_ort.providers.provider import ON_CPU, Device, DeviceMemory, Provider
 from tflite_ort.providers.settings import Settings, chosen, read_settings, save_to, settings_of
@@ -113,7 +114,7 @@ def register_library(path: str) -> None:
         DelegateError: it is not there, or not such a library.
     """
     # Some libraries name their provider as they are registered.
-    name = re.sub(_LIBRARY_AFFIXES, "", os.path.basename(path))
+    name = canonical(re.sub(_LIBRARY_AFFIXES, "", os.path.basename(path)))
     try:
         onnxruntime.register_execution_provider_library(name, path)
     except ORT_ERRORS as error:
@@ -244,7 +245,8 @@ class Session:
         save: pathlib.Path | None,
     ) -> Any:
         """ONNX Runtime's session; one that cannot be saved is made without that."""
-        if isinstance(graph, StoredGraph) and graph.kind == COMPILED:
+        tells = traits_of(provider.name).tells_fit
+        if tells and isinstance(graph, StoredGraph) and graph.kind == COMPILED:
             session_compatibility.check_compatible(graph.path, provider, ORT_ERRORS)
         alone = save is None and not self.weights
         options = settings.shared_options() if alone and self._plain else settings.options()

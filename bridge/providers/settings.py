@@ -28,11 +28,12 @@ from tflite_ort.schema import DelegateError
 if TYPE_CHECKING:
     import pathlib
 
-    from tflite_ort.providers import native_libraries
+    from tflite_ort.providers import native_libraries, packages
     from tflite_ort.providers import precision as precisions
 else:
     precisions = late("tflite_ort.providers.precision")
     native_libraries = late("tflite_ort.providers.native_libraries")
+    packages = late("tflite_ort.providers.packages")
 
 # Products with 4-bit weights are in float32, not with activations rounded to 8 bits: see
 # docs/numbers.md.
@@ -147,7 +148,11 @@ def chosen(
     ]
     if not found:
         raise DelegateError(f"{name} has no device {provider.device}".rstrip())
-    texts = precisions.options_in(name, precision, provider.options, found[0].device.type.name)
+    kind, traits = found[0].device.type.name, traits_of(name)
+    texts = precisions.options_in(name, precision, provider.options, kind)
+    if traits.told:
+        texts = packages.told_options(name, texts) | texts
+    texts = {**traits.emulates.get(kind, {}), **texts}
     options.add_provider_for_devices(found[:1], texts)
     return None
 

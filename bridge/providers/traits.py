@@ -6,16 +6,18 @@ without a row has the defaults of `ProviderTraits`, which are safe for every pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import field, record
 from tflite_ort.providers import conditions
+from tflite_ort.providers.provider_traits import ProviderTraits, WrongResult
 from tflite_ort.schema import TensorType
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tflite_ort import opmap
     from tflite_ort.base import entry_points
     from tflite_ort.opmap import Target
@@ -25,94 +27,15 @@ else:
 
 # ONNX Runtime's own kernels for the CPU.
 CPU = "CPUExecutionProvider"
+# How the names of providers end, in lower case.
+SUFFIX = "executionprovider"
 # The precision of floats where none is chosen: float32 throughout.
 FULL_PRECISION = "full"
-
-
-def _plain() -> Target:
-    """Unsigned weights, and nothing that is fast on one provider alone."""
-    return opmap.Target(fallback=True)
 
 
 def _signed() -> Target:
     """Signed weights."""
     return opmap.Target("int8", fallback=True)
-
-
-@cache
-def _made(graphs: Callable[[], Target]) -> Target:
-    return graphs()
-
-
-@record
-class WrongResult:
-    """Operators that a provider computes differently from TFLite, or that end the process.
-
-    Args:
-        why: what the provider does, as the end of a sentence.
-        ops: the names of the operators; none stands for all.
-        where: whether it is so for an operator at hand; None: always.
-    """
-
-    why: str
-    ops: frozenset[str] = frozenset()
-    where: Callable[[conditions.View], bool] | None = None
-
-    def concerns(self, op: conditions.View) -> bool:
-        """Whether the provider must not run `op`."""
-        return (not self.ops or op.op.name in self.ops) and (self.where is None or self.where(op))
-
-
-@record
-class ProviderTraits:
-    """What one execution provider needs and does. The defaults hold for an unknown provider.
-
-    Args:
-        graphs: makes `target`.
-        exact_weights: quantised weights have the type that this CPU multiplies fastest and exactly,
-            found by trying, in place of the type that `target` says.
-        takes_all_nodes: ONNX Runtime gives it every node that other providers leave.
-        elsewhere: it computes on another machine.
-        host_memory: its tensors are in the host's memory. For other providers this is found by
-            trying.
-        weights_in_place: it reads an input of a graph where it is, so that large weights can be
-            inputs, which spares the copies that ONNX Runtime makes of an initializer.
-        whole_graphs_only: it is fast only where it takes all nodes of a graph; an operator of which
-            it leaves a node goes to the next delegate.
-        gather: the ONNX node that reads single elements of a vector fastest.
-        threads_option: its option for the number of threads; empty where it has none.
-        nvidia_libraries: it needs those of CUDA and cuDNN.
-        precisions: by precision of floats, the options that it gets where none is given that says
-            another; the value of one that is JSON as a mapping. Empty where nothing is known.
-        precisions_on: by kind of device, the precisions of one that has not all.
-        device_option: its option for the kind of device; empty where it has none.
-        environment: variables without which it does not compute in full precision, where no option
-            says so.
-        options: all its options; None where they are not known, or a session tells them.
-        wrong: the operators that are kept from it.
-    """
-
-    graphs: Callable[[], Target] = _plain
-    exact_weights: bool = False
-    takes_all_nodes: bool = False
-    elsewhere: bool = False
-    host_memory: bool = False
-    weights_in_place: bool = False
-    whole_graphs_only: bool = False
-    gather: str = "GatherElements"
-    threads_option: str = ""
-    nvidia_libraries: bool = False
-    precisions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    precisions_on: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    device_option: str = ""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    options: tuple[str, ...] | None = None
-    wrong: Sequence[WrongResult] = ()
-
-    @property
-    def target(self) -> Target:
-        """What graphs for it are made of."""
-        return _made(self.graphs)
 
 
 def traits_of(provider: str) -> ProviderTraits:
@@ -123,9 +46,12 @@ def traits_of(provider: str) -> ProviderTraits:
 
 
 def _wrong(
-    why: str, *ops: str, where: Callable[[conditions.View], bool] | None = None
+    why: str,
+    *ops: str,
+    where: Callable[[conditions.View], bool] | None = None,
+    instead: str = "",
 ) -> WrongResult:
-    return WrongResult(why, frozenset(ops), where)
+    return WrongResult(why, frozenset(ops), where, instead)
 
 
 # The table ---------------------------------------------------------------------------------------
@@ -138,6 +64,18 @@ _NEIGHBOUR = "it adds constants to a reduction along another axis"
 _REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM")
 _LSTMS = ("BIDIRECTIONAL_SEQUENCE_LSTM", "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM")
 _REVERSED = "its slices that go backwards start at the end"
+
+# How a provider is installed: beside onnxruntime, or as a wheel that takes the place of it.
+_BESIDE, _INSTEAD = (
+    "pip install 'tflite-ort[{}]'",
+    "pip uninstall onnxruntime && pip install onnxruntime-{}",
+)
+_ON_NVIDIA = "pip uninstall onnxruntime && pip install 'onnxruntime-gpu[cuda,cudnn]'"
+
+_FIXED_SIZES = (
+    "Give the inputs fixed sizes: batch=1 for an open batch, or resize_tensor_input() before "
+    "allocate_tensors()."
+)
 
 _FULL_ALONE: Mapping[str, Mapping[str, Any]] = {FULL_PRECISION: {}}
 # NVIDIA's libraries multiply floats as TF32, whose mantissa has 10 bits, where the hardware can.
@@ -189,6 +127,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
         gather="Gather",
         threads_option="num_of_threads",
         device_option="device_type",
+        install=_BESIDE.format("openvino"),
         precisions={
             FULL_PRECISION: _openvino_in("f32", "CPU", "GPU", "AUTO"),
             "bf16": _openvino_in("bf16", "CPU", "AUTO"),
@@ -241,25 +180,77 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 "SPLIT",
                 where=conditions.computed(0),
             ),
-            _wrong("tensors without elements may end the process", where=conditions.unsized),
+            _wrong(
+                "tensors without elements may end the process",
+                where=conditions.unsized,
+                instead=_FIXED_SIZES,
+            ),
         ),
     ),
     # By default it multiplies floats as TF32.
     "CUDAExecutionProvider": ProviderTraits(
-        nvidia_libraries=True, precisions={FULL_PRECISION: {"use_tf32": "0"}}
+        nvidia_libraries=True,
+        precisions={FULL_PRECISION: {"use_tf32": "0"}},
+        install=_ON_NVIDIA,
+        kinds=("GPU",),
     ),
     # These take no quantised weights but signed ones.
     # - TensorRT for RTX computes each tensor in its own type, so there is no option but TF32.
     "NvTensorRTRTXExecutionProvider": ProviderTraits(
-        _signed, precisions=_FULL_ALONE, environment=_WITHOUT_TF32
+        _signed,
+        precisions=_FULL_ALONE,
+        environment=_WITHOUT_TF32,
+        install=_BESIDE.format("tensorrt-rtx"),
+        also="tensorrt-rtx",
+        kinds=("GPU",),
     ),
     # - The HTP computes floats in float16 where nothing is said.
+    # - It asks for the path of its back end, which is in its package.
+    # - It keeps one scale for each tensor, and takes nodes of codes between a pair alone.
+    # - Asked whether what it has compiled fits, it ends the back end of the sessions that run, and
+    #   the process with them. The key of the cache has the file of its library.
+    # - On a computer without an NPU it has an emulator of it. Where nothing is said that is a small
+    #   one, which has no memory for networks of a hundred layers. 60 is the Snapdragon X Elite.
     "QNNExecutionProvider": ProviderTraits(
-        _signed,
+        lambda: opmap.Target("int8", paired_codes=True, fallback=True),
         precisions={
             FULL_PRECISION: {"enable_htp_fp16_precision": "0"},
             "fp16": {"enable_htp_fp16_precision": "1"},
         },
+        install=_BESIDE.format("qnn"),
+        host_memory=True,
+        tells_fit=False,
+        package="onnxruntime_qnn",
+        told={"backend_path": "get_qnn_htp_path"},
+        told_unless=("backend_path", "backend_type"),
+        kinds=("NPU",),
+        emulates={"CPU": {"soc_model": "60"}},
+        wrong=(
+            _wrong("it takes fixed sizes alone", where=conditions.unsized, instead=_FIXED_SIZES),
+            _wrong("it rounds the rows to float16", "EMBEDDING_LOOKUP"),
+            _wrong(
+                "it rounds floats to float16",
+                "SQUARED_DIFFERENCE",
+                where=conditions.on(TensorType.FLOAT32),
+            ),
+            _wrong(
+                "it fails to compose the integers of recurrent cells",
+                *(*_LSTMS, "SVDF"),
+                where=conditions.on(TensorType.INT8, TensorType.INT16),
+            ),
+            _wrong(
+                "inside a network it saturates means and sums of 16-bit codes",
+                *("MEAN", "REDUCE_PROD", "SUM"),
+                where=conditions.on(TensorType.INT16),
+            ),
+        ),
+        leaves=(
+            _wrong(
+                "it leaves the codes of inputs and outputs of floats to the CPU",
+                *("DEQUANTIZE", "QUANTIZE"),
+                instead="Pass the option offload_graph_io_quantization=0.",
+            ),
+        ),
     ),
     "TensorrtExecutionProvider": ProviderTraits(
         _signed,
@@ -270,6 +261,8 @@ TRAITS: Mapping[str, ProviderTraits] = {
             "fp16": {"trt_bf16_enable": "0", "trt_fp16_enable": "1"},
         },
         environment=_WITHOUT_TF32,
+        install=_ON_NVIDIA,
+        kinds=("GPU",),
     ),
     # A neural network of CoreML has no types, and runs in float16 wherever the device likes that
     # better. That is ONNX Runtime's default. An ML program computes each tensor in its own type.
@@ -293,12 +286,24 @@ TRAITS: Mapping[str, ProviderTraits] = {
             "bf16": {"migraphx_bf16_enable": "1", "migraphx_fp16_enable": "0"},
             "fp16": {"migraphx_bf16_enable": "0", "migraphx_fp16_enable": "1"},
         },
+        install=_INSTEAD.format("migraphx"),
+        kinds=("GPU",),
     ),
-    # It allows half precision where all tensors of an operator are of float16.
-    "DmlExecutionProvider": ProviderTraits(precisions=_FULL_ALONE),
+    # - It allows half precision where all tensors of an operator are of float16.
+    # - By its documentation it has operators up to those of opset 20.
+    "DmlExecutionProvider": ProviderTraits(
+        lambda: opmap.Target(opset=20, fallback=True),
+        precisions=_FULL_ALONE,
+        install=_INSTEAD.format("directml"),
+        also="directml",
+        kinds=("GPU",),
+    ),
     # It multiplies floats as TF32 where the hardware can, unless its variable says otherwise.
     "MLXExecutionProvider": ProviderTraits(
-        precisions=_FULL_ALONE, environment={"MLX_ENABLE_TF32": "0"}
+        precisions=_FULL_ALONE,
+        environment={"MLX_ENABLE_TF32": "0"},
+        install="pip install onnxruntime-ep-mlx",
+        kinds=("GPU",),
     ),
     # It keeps weights in float16 where nothing is said.
     "ggml": ProviderTraits(
@@ -308,6 +313,8 @@ TRAITS: Mapping[str, ProviderTraits] = {
     # options. Some of its shaders are wrong, and some operators end the process.
     "WebGpuExecutionProvider": ProviderTraits(
         precisions=_FULL_ALONE,
+        install=_BESIDE.format("webgpu"),
+        kinds=("GPU",),
         options=(
             *("dawnBackendType", "dawnProcTable", "defaultBufferCacheMode", "deviceId"),
             *("enableGraphCapture", "enableInt64", "enablePIXCapture", "enableRobustness"),
@@ -331,66 +338,6 @@ TRAITS: Mapping[str, ProviderTraits] = {
         ),
     ),
 }
-
-# Those that are for a GPU, whether they tell their devices or not.
-ON_GPUS = frozenset(
-    f"{name}ExecutionProvider"
-    for name in ("CUDA", "Dml", "MIGraphX", "NvTensorRTRTX", "ROCM", "Tensorrt", "WebGpu")
-)
-
-# What a provider is called besides, where that is not its name without ``ExecutionProvider``.
-_ALSO = {"directml": "DmlExecutionProvider", "tensorrtrtx": "NvTensorRTRTXExecutionProvider"}
-_SUFFIX = "executionprovider"
-
-
-# What to install for a provider that is not there. A wheel takes the place of onnxruntime.
-_BESIDE, _INSTEAD = (
-    "pip install 'tflite-ort[{}]'",
-    "pip uninstall onnxruntime && pip install onnxruntime-{}",
-)
-_GPU = "pip uninstall onnxruntime && pip install 'onnxruntime-gpu[cuda,cudnn]'"
-BROUGHT_BY: Mapping[str, str] = {
-    "CUDAExecutionProvider": _GPU,
-    "DmlExecutionProvider": _INSTEAD.format("directml"),
-    "MIGraphXExecutionProvider": _INSTEAD.format("migraphx"),
-    "NvTensorRTRTXExecutionProvider": _BESIDE.format("tensorrt-rtx"),
-    "OpenVINOExecutionProvider": _BESIDE.format("openvino"),
-    "QNNExecutionProvider": _INSTEAD.format("qnn"),
-    "TensorrtExecutionProvider": _GPU,
-    "WebGpuExecutionProvider": _BESIDE.format("webgpu"),
-}
-
-
-def brought_by(name: str) -> str:
-    """``; ...``: what has the provider that a name means; empty where that is not known."""
-    found = named_provider(name, BROUGHT_BY)
-    return "" if found is None else f"; to install it: {BROUGHT_BY[found]}"
-
-
-def of_a_kind(name: str) -> str:
-    """``; ...``: the providers for a GPU, if that is all that a name says; else empty."""
-    if name.lower() != "gpu":
-        return ""
-    names = ", ".join(sorted(map(short_name, ON_GPUS)))
-    return f"; providers for a GPU are {names}, and auto takes the fastest one that is installed"
-
-
-def known_short_names() -> list[str]:
-    """Of the providers that can be had, also of those that are not installed."""
-    return [short_name(each) for each in BROUGHT_BY] + list(_ALSO)
-
-
-def short_name(provider: str) -> str:
-    """A provider's name as people type it: ``CUDAExecutionProvider`` is ``cuda``."""
-    return "".join(filter(str.isalnum, provider.lower())).removesuffix(_SUFFIX)
-
-
-def named_provider(name: str, providers: Iterable[str]) -> str | None:
-    """Which of `providers` a name means, in full or in short, in any case; None if none."""
-    short = short_name(name)
-    meant = short_name(_ALSO.get(short, short))
-    return next((each for each in providers if short_name(each) == meant), None)
-
 
 # By release of ONNX Runtime, what all providers of earlier ones compute wrongly: the wheels of some
 # providers are of releases before the one that this package asks for.

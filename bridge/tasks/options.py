@@ -8,7 +8,6 @@ import os
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tflite_ort.providers.candidates import first_gpu
 from tflite_ort.providers.delegates import ProviderChoices
 from tflite_ort.providers.traits import CPU, FULL_PRECISION
 from tflite_ort.tasks import containers
@@ -79,13 +78,12 @@ class BaseOptions:
 
         Raises:
             ValueError: both are given.
-            DelegateError: no provider that is installed has a GPU.
         """
         if not self.delegate:
             return self.providers
         if self.providers is not None:
             raise ValueError("give one of delegate and providers")
-        return [first_gpu()] if self.delegate == Delegate.GPU else [CPU]
+        return ["gpu"] if self.delegate == Delegate.GPU else [CPU]
 
     @property
     def source(self) -> str | os.PathLike[str] | bytes:

@@ -109,6 +109,9 @@ class Target:
             the properties below, which say what they need.
         real_transposes: a quantised tensor is dequantised before a Transpose, not after it: the
             layout of a convolution is changed only where a Transpose of real numbers stands.
+        paired_codes: a tensor of codes has one scale for all nodes, and every node of codes stands
+            between a DequantizeLinear and a QuantizeLinear: NPUs know no others. Halves are rounded
+            as the device does, not as TFLite does.
         symmetric_weights: signed weights are multiplied in 8 bits only where their zero point is 0.
         hybrid: how float activations meet integer weights: ``"float"``, the weights dequantised, or
             the activations rounded to 8 bits at each invoke, ``"dynamic"`` as TFLite's own kernels
@@ -135,6 +138,7 @@ class Target:
     weights: str = "uint8"
     cpu_kernels: bool = False
     real_transposes: bool = False
+    paired_codes: bool = False
     symmetric_weights: bool = False
     hybrid: str = "float"
     carried_boundary: bool = False

@@ -148,6 +148,9 @@ class QuantizedNodes(Nodes):
         wrap, so large codes are rounded to their 31 highest bits here."""
         reals = codes * scales.astype(np.float64)
         if np.all(np.abs(codes.astype(np.float64)) < 2**30):
+            if self.target.paired_codes:  # an NPU has no float bias beside codes
+                held = self.constants.add(codes.astype(np.int32), name)
+                return self._dequantized_constant(held, scales, None, 0, name)
             return self.constants.add(reals.astype(np.float32), name)
         units = np.maximum(np.abs(reals) / (2.0**31 - 1), np.finfo(np.float32).tiny)
         held = self.constants.add(np.rint(reals / units).astype(np.int32), name)
@@ -303,8 +306,9 @@ class QuantizedNodes(Nodes):
         if (low, high) == semantics.quantized_range(tensor.type):
             return value
         type_ = tensor.type if domain is Domain.FILE else carried_type(tensor)
-        if type_ is TensorType.INT16:  # ONNX Runtime has no Clip of these codes
-            # and leaves out a Clip of reals that are all within 1e-7 of its limits.
+        if type_ is TensorType.INT16 and not self.target.paired_codes:
+            # ONNX Runtime has no Clip of these codes, and leaves out a Clip of reals that are all
+            # within 1e-7 of its limits.
             parameters = self._parameters(tensor, type_, 1.0)
             bounds = (
                 self.constant(code - quantization.scalar_zero_point, np.float32)

@@ -110,8 +110,10 @@ def _multiplier_of_bytes(op: View) -> float:
     return float(first * second / made)
 
 
-def has_halves(op: View) -> bool:
+def has_halves(op: View, g: Graph) -> bool:
     """Whether 8-bit codes are added, subtracted or multiplied in units, because of halves."""
+    if g.target.paired_codes:
+        return False
     if op.op not in (Op.ADD, Op.MUL):
         return op.op is Op.SUB
     return not (adds_codes if op.op is Op.ADD else _multiplies_codes)(*units_of_codes(op))

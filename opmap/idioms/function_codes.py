@@ -65,7 +65,7 @@ def write_function(
     """
     input, layout = op["input"], g.layout(op["input"], rows=True)
     source, target = Codes.of(input), Codes.of(op.output)
-    unit = _clear_unit(source, target, function, table)
+    unit = 1.0 if g.target.paired_codes else _clear_unit(source, target, function, table)
     if unit is None:
         by_code(op, g, table(source, target, function))
         return

@@ -136,7 +136,10 @@ def rescaled_codes(
     high = high if most is None else min(high, target.zero_point + most)
     key = source, target, slope, low, high, np.clip(wanted, low, high).tobytes()
     layout = g.layout(op["input"])
-    if most is None and (unit := _exact_unit(*key)) is not None:
+    if most is None and g.target.paired_codes:
+        x = sloped(g.read(op["input"], layout=layout))
+        g.write(op.output, x, layout=layout, activation=activation)
+    elif most is None and (unit := _exact_unit(*key)) is not None:
         x = sloped(g.read_steps(op["input"], source.scale / unit, layout=layout))
         g.write(op.output, x, layout=layout, activation=activation)
     elif (lookups := _exact_lookups(*key)) is not None:

@@ -92,6 +92,11 @@ def cpu(target: Target) -> bool:
     return target.cpu_kernels
 
 
+def paired(target: Target) -> bool:
+    """For graphs in which every node of codes stands between a pair."""
+    return target.paired_codes
+
+
 def blocks(target: Target) -> bool:
     """For graphs whose floats have their channels in blocks."""
     return bool(target.block)

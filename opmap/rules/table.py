@@ -6,7 +6,7 @@ measures them anew.
 
 from __future__ import annotations
 
-from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, blocks, cpu
+from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, blocks, cpu, paired
 from tflite_ort.schema import Op
 
 _CONVOLUTIONS = (Op.CONV_2D, Op.DEPTHWISE_CONV_2D)
@@ -291,6 +291,12 @@ RULES: tuple[Rule, ...] = (
         "reshapes in a row",
         *(_NODES, "nodes.joined_reshapes:join_reshapes", ("Reshape",), any_target),
         *(_EXACT, "", _TESTS + "test_joined_reshapes.py"),
+    ),
+    Rule(
+        "pairs around codes",
+        *(_NODES, "nodes.paired_codes:pair_codes"),
+        *(("QuantizeLinear", "DequantizeLinear"), paired),
+        *(_EXACT, "", "tests/rules/test_paired_codes.py"),
     ),
     Rule(
         "layers of codes as one node",

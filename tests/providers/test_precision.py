@@ -33,7 +33,8 @@ from tflite_ort.providers.delegates import OpResolverType, chosen_delegates
 from tflite_ort.providers.precision import OWN_OPTIONS, PRECISIONS, options_in, precision_of
 from tflite_ort.providers.processor import processor
 from tflite_ort.providers.provider import Provider
-from tflite_ort.providers.traits import CPU, TRAITS, ProviderTraits
+from tflite_ort.providers.provider_traits import ProviderTraits
+from tflite_ort.providers.traits import CPU, TRAITS
 from tflite_ort.schema.file.budgets import DEFAULT
 from tflite_ort.tasks import vision
 

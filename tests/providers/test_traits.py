@@ -16,17 +16,10 @@ from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.opmap import Target
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.providers import delegates, native_libraries, session, settings
+from tflite_ort.providers.names import named_provider
 from tflite_ort.providers.provider import Provider
-from tflite_ort.providers.traits import (
-    CPU,
-    TRAITS,
-    UNKNOWN,
-    WRONG_BEFORE,
-    ProviderTraits,
-    WrongResult,
-    named_provider,
-    traits_of,
-)
+from tflite_ort.providers.provider_traits import ProviderTraits, WrongResult
+from tflite_ort.providers.traits import CPU, TRAITS, UNKNOWN, WRONG_BEFORE, traits_of
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import (
     CastOptions,
@@ -45,7 +38,7 @@ TARGETS: Mapping[str, tuple[str, Target]] = {
     OPENVINO: ("exact", Target(real_transposes=True, symmetric_weights=True, fallback=True)),
     "TensorrtExecutionProvider": ("int8", Target("int8", fallback=True)),
     "NvTensorRTRTXExecutionProvider": ("int8", Target("int8", fallback=True)),
-    "QNNExecutionProvider": ("int8", Target("int8", fallback=True)),
+    "QNNExecutionProvider": ("int8", Target("int8", paired_codes=True, fallback=True)),
     "WebGpuExecutionProvider": ("uint8", Target(fallback=True)),
     CUDA: ("uint8", Target(fallback=True)),
     "a provider of tomorrow": ("uint8", Target(fallback=True)),
@@ -72,6 +65,7 @@ def test_graphs_are_made_of_what_the_row_says(provider: str) -> None:
         expected.symmetric_weights,
         True,
     )
+    assert found.paired_codes == expected.paired_codes
 
 
 def test_a_provider_without_a_row_takes_every_operator_and_option() -> None:

@@ -1,0 +1,119 @@
+"""What is known of an execution provider: the fields of a row of `traits`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tflite_ort.base.optional import late
+from tflite_ort.base.records import field, record
+from tflite_ort.providers import conditions
+
+if TYPE_CHECKING:
+    from tflite_ort import opmap
+    from tflite_ort.opmap import Target
+else:
+    opmap = late("tflite_ort.opmap")  # a session of a stored graph needs nothing of it
+
+
+def _plain() -> Target:
+    """Unsigned weights, and nothing that is fast on one provider alone."""
+    return opmap.Target(fallback=True)
+
+
+@cache
+def _made(graphs: Callable[[], Target]) -> Target:
+    return graphs()
+
+
+@record
+class WrongResult:
+    """Operators that a provider computes differently from TFLite, or that end the process.
+
+    Args:
+        why: what the provider does, as the end of a sentence.
+        ops: the names of the operators; none stands for all.
+        where: whether it is so for an operator at hand; None: always.
+        instead: what to change so that the provider takes it, as a sentence; empty: nothing helps.
+    """
+
+    why: str
+    ops: frozenset[str] = frozenset()
+    where: Callable[[conditions.View], bool] | None = None
+    instead: str = ""
+
+    def concerns(self, op: conditions.View) -> bool:
+        """Whether the provider must not run `op`."""
+        return (not self.ops or op.op.name in self.ops) and (self.where is None or self.where(op))
+
+
+@record
+class ProviderTraits:
+    """What one execution provider needs and does. The defaults hold for an unknown provider.
+
+    Args:
+        graphs: makes `target`.
+        exact_weights: quantised weights have the type that this CPU multiplies fastest and exactly,
+            found by trying, in place of the type that `target` says.
+        takes_all_nodes: ONNX Runtime gives it every node that other providers leave.
+        elsewhere: it computes on another machine.
+        host_memory: its tensors are in the host's memory. For other providers this is found by
+            trying.
+        weights_in_place: it reads an input of a graph where it is, so that large weights can be
+            inputs, which spares the copies that ONNX Runtime makes of an initializer.
+        whole_graphs_only: it is fast only where it takes all nodes of a graph; an operator of which
+            it leaves a node goes to the next delegate.
+        gather: the ONNX node that reads single elements of a vector fastest.
+        threads_option: its option for the number of threads; empty where it has none.
+        nvidia_libraries: it needs those of CUDA and cuDNN.
+        precisions: by precision of floats, the options that it gets where none is given that says
+            another; the value of one that is JSON as a mapping. Empty where nothing is known.
+        precisions_on: by kind of device, the precisions of one that has not all.
+        device_option: its option for the kind of device; empty where it has none.
+        environment: variables without which it does not compute in full precision, where no option
+            says so.
+        options: all its options; None where they are not known, or a session tells them.
+        install: the line that installs it; empty where that is not known.
+        also: another short name of it, see `names`.
+        tells_fit: it can be asked whether what it has compiled fits this machine.
+        package: the plug-in's package, where it is not called ``onnxruntime_ep_*``.
+        told: by option, the function of the package that tells its value where none is given.
+        told_unless: with one of these options nothing is told.
+        kinds: of devices that it is for, ``"GPU"`` and ``"NPU"``, whether it tells them or not.
+        emulates: by kind of device on which it computes as another device would, and slower, the
+            options that say which device that is, unless one of them is given.
+        wrong: the operators that are kept from it.
+        leaves: operators that it may leave to the CPU's provider when it is given them.
+    """
+
+    graphs: Callable[[], Target] = _plain
+    exact_weights: bool = False
+    takes_all_nodes: bool = False
+    elsewhere: bool = False
+    host_memory: bool = False
+    weights_in_place: bool = False
+    whole_graphs_only: bool = False
+    gather: str = "GatherElements"
+    threads_option: str = ""
+    nvidia_libraries: bool = False
+    precisions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    precisions_on: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    device_option: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] | None = None
+    install: str = ""
+    also: str = ""
+    tells_fit: bool = True
+    package: str = ""
+    told: Mapping[str, str] = field(default_factory=dict)
+    told_unless: Sequence[str] = ()
+    kinds: Sequence[str] = ()
+    emulates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    wrong: Sequence[WrongResult] = ()
+    leaves: Sequence[WrongResult] = ()
+
+    @property
+    def target(self) -> Target:
+        """What graphs for it are made of."""
+        return _made(self.graphs)

