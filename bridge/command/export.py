@@ -120,7 +120,8 @@ def export(
     """Write a model as ONNX; of a bundle every model, with a list of them, into a folder."""
     _refuse_unused(context, stateful=stateful, to_file=out != STDOUT)
     options: dict[str, Any] = {
-        "weights": weights.value, "hybrid": hybrid.value,
+        "weights": weights.value,
+        "hybrid": hybrid.value,
         "input_shapes": one_each(map(_named_shape, shape or ()), "--shape"),
         "batch": _batch(batch),
         "resolver": resolver_of(resolver),
