@@ -138,7 +138,7 @@ def test_the_command_takes_it(plugin: ExecutionProviderDelegate, tmp_path: Path)
     path.write_bytes(chain())
     result = CliRunner().invoke(app, ["inspect", str(path), "--provider", PLUGIN])
     assert result.exit_code == 0, result.output
-    assert result.stdout.count(plugin.name) == 3
+    assert result.stdout.count(f"{plugin.name} (full)") == 3
 
 
 def test_a_device_that_it_does_not_have(plugin: ExecutionProviderDelegate) -> None:
