@@ -32,9 +32,9 @@ from tflite_ort import BridgeError, Interpreter
 
 # By phase, its functions: the module that calls them, and their name there.
 PHASES: Mapping[str, tuple[str, ...]] = {
-    "open the file": ("loading:opened_file",),
+    "open the file": ("interpreter.loading:opened_file",),
     "find in the cache": (
-        "loading:chosen_folder",
+        "interpreter.loading:chosen_folder",
         "cache.plans:plan_cache",
         "cache.plans.PlanCache:find",
         "cache.plans.PlanCache:face",
@@ -43,12 +43,12 @@ PHASES: Mapping[str, tuple[str, ...]] = {
     "read the tables": ("schema.file.read:read_table",),
     "check the tables": ("schema.file.read:problems",),
     "versions, resolver": (
-        "missing_operators:check_versions",
-        "missing_operators:check_operators",
-        "loading:_resolver",
+        "model.missing_operators:check_versions",
+        "model.missing_operators:check_operators",
+        "interpreter.loading:_resolver",
         "custom.kernels:BoundResolver",
     ),
-    "shapes, constants": ("executor.SubgraphExecutor:_specialize",),
+    "shapes, constants": ("interpreter.executor.SubgraphExecutor:_specialize",),
     "partitions, memory": (
         "plan.build:assign",
         "plan.build:partitions",

@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort import BridgeError, Interpreter
+from tflite_ort.base import files
 from tflite_ort.providers.delegates import OpResolverType, chosen_delegates
 from tflite_ort.providers.traits import CPU
 from tflite_ort.schema import Model, Op, TensorType, read_model
@@ -334,7 +335,7 @@ def main() -> None:
         print(record["network"], record.get("error", ""), file=sys.stderr, flush=True)
         found.append(record)
         if given.json:
-            given.json.write_text(json.dumps(found, indent=1) + "\n")
+            files.write_text(given.json, json.dumps(found, indent=1) + "\n")
     print(table(found))
 
 

@@ -134,8 +134,8 @@ def export(
     form: Written = {"for_": for_, "float16": float16, "nchw": nchw or (), "exact": exact}
     form |= {"opset": opset} if opset else {}
     form["rename"] = one_each(map(_named_new, rename or ()), "--rename")
-    form |= {"dequantize": dequantize, "float_io": float_io, "state_defaults": state_defaults}
-    form |= {"external_data": external_data, "lstm_clip": lstm_clip.value}
+    form |= {"dequantize": dequantize, "float_io": float_io, "external_data": external_data}
+    form |= {"state_defaults": state_defaults, "lstm_clip": lstm_clip.value}
     _check_choices(options, form, signature, all_signatures)
     said = {"as_json": as_json, "verbose": verbose}
     if holds_bundle(model):
@@ -144,8 +144,7 @@ def export(
     elif all_signatures:
         _export_signatures(model, _folder(model, out), options, form, check, said)
     else:
-        form["signature"] = signature
-        _export(model, _target(model, out), options, form, check, **said)
+        _export(model, _target(model, out), options, form | {"signature": signature}, check, **said)
 
 
 def _target(model: Path, out: str | None) -> str:

@@ -14,7 +14,7 @@ from tflite_ort.base import guard
 # What a verb reads, by the name of the parameter, and what it is called in errors.
 READ = {
     **dict.fromkeys(("model", "models"), "the model itself"),
-    **dict.fromkeys(("inputs", "files", "camera", "data", "labels"), "an input too"),
+    **dict.fromkeys(("inputs", "files", "camera", "data", "labels", "tokenizer"), "an input too"),
     **dict.fromkeys(("bundle", "onnx", "value_map", "suite", "external_root"), "read too"),
 }
 # What a verb writes: files, or a folder of them.
@@ -22,7 +22,7 @@ WRITTEN = frozenset(
     {*("out", "output", "json_file", "html", "overlay", "extract", "fix", "repository")}
 )
 # Folders of the cache, which deletes and replaces nothing but its own files.
-CACHE = frozenset({"folder"})
+CACHE = frozenset({"folder", "cache"})
 _NAMED = "[NAME=]"
 _STDOUT = "-"
 

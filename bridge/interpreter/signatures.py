@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.base.foreign_arrays import host_array
 from tflite_ort.base.optional import late
 from tflite_ort.base.overlaps import overlap
 from tflite_ort.interpreter.checked_subgraph import CheckedSubgraph
@@ -18,11 +17,13 @@ from tflite_ort.schema import BridgeError, TensorError
 if TYPE_CHECKING:
     import asyncio
 
+    from tflite_ort.base import foreign_arrays
     from tflite_ort.interpreter import shown
     from tflite_ort.plan.placements import LoadTimes, Placement
     from tflite_ort.plan.profiling import OperatorTime
 else:
     asyncio, shown = late("asyncio"), late("tflite_ort.interpreter.shown")
+    foreign_arrays = late("tflite_ort.base.foreign_arrays")
 
 Array = npt.NDArray[Any]
 
@@ -121,7 +122,9 @@ class SignatureRunner:
                 f"{self._passed} vs provided {len(inputs)}{self._wrong_names(inputs)}"
             )
         try:
-            values = [(expected[name], host_array(value)) for name, value in inputs.items()]
+            values = [
+                (expected[name], foreign_arrays.host_array(value)) for name, value in inputs.items()
+            ]
         except ValueError as error:
             raise TensorError(str(error)) from error
         except KeyError as error:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.base.foreign_arrays import host_array
 from tflite_ort.base.optional import late
 from tflite_ort.schema import TensorError, TensorType
 from tflite_ort.schema.file.element_types import (
@@ -19,9 +18,11 @@ from tflite_ort.schema.file.element_types import (
 )
 
 if TYPE_CHECKING:
+    from tflite_ort.base import foreign_arrays
     from tflite_ort.schema import Tensor
     from tflite_ort.schema.values import semantics
 else:
+    foreign_arrays = late("tflite_ort.base.foreign_arrays")
     semantics = late("tflite_ort.schema.values.semantics")
 
 Array = npt.NDArray[Any]
@@ -42,7 +43,7 @@ def stored(value: npt.ArrayLike, tensor: Tensor, index: int, shape: Shape) -> Ar
     if type(value) is np.ndarray and _fits(value, tensor, shape):
         return value
     try:
-        array = native(np.asarray(host_array(value)))
+        array = native(np.asarray(foreign_arrays.host_array(value)))
     except ValueError as error:
         raise TensorError(f"Failed to convert value into readable tensor: {error}") from error
     _check_type(array.dtype, tensor, index)

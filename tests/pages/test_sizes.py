@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 # Made by commands from tables, or for the most part.
 GENERATED = {"operators.md", "options.md", "flex.md", "changes.md", "consumers.md", "benchmarks.md"}
-MOST_WORDS = 36_500
+MOST_WORDS = 35_000
 
 
 def test_the_pages_outside_of_internals() -> None:
