@@ -26,6 +26,8 @@ from tflite_ort.schema import Op
 COMMANDS: dict[tuple[str, str], tuple[list[str], str]] = {
     ("run", "output"): (["MODEL", "--input", "INPUT", "--output", "OUT"], ".npz"),
     ("predict", "out"): (["MODEL", "INPUT", "--overwrite", "--out", "OUT"], ".csv"),
+    ("predict", "draw"): (["MODEL", "INPUT", "--out", "unwritten.csv", "--draw", "FOLDER"], ""),
+    ("embed", "out"): (["MODEL", "a text", "--out", "OUT"], ".npy"),
     ("export", "out"): (["MODEL", "OUT"], ".onnx"),
     ("triton", "repository"): (["MODEL", "FOLDER"], ""),
     ("verify", "json_file"): (["MODEL", "--input", "INPUT", "--json", "OUT"], ".json"),

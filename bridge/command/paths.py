@@ -19,7 +19,7 @@ READ = {
 }
 # What a verb writes: files, or a folder of them.
 WRITTEN = frozenset(
-    {*("out", "output", "json_file", "html", "overlay", "extract", "fix", "repository")}
+    {*("out", "output", "json_file", "html", "overlay", "extract", "fix", "repository", "draw")}
 )
 # Folders of the cache, which deletes and replaces nothing but its own files.
 CACHE = frozenset({"folder", "cache"})
