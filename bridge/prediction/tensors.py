@@ -32,6 +32,11 @@ class InputColumn:
     description: TensorDescription | None = None
     pictures: Pictures | None = None
 
+    def __reduce__(self) -> Any:
+        """Without the model, of which `pictures` asks."""
+        known = None if self.pictures is None else {int(self.details["index"]): self.picture}.get
+        return type(self), (self.name, self.details, self.description, known)
+
     @property
     def leads(self) -> bool:
         """Whether rows stand in the place of the first size, which is 1 for one sample. Where sound

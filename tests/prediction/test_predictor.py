@@ -123,6 +123,15 @@ def test_pickled() -> None:
     np.testing.assert_array_equal(again(images), predictor(images))
 
 
+def test_columns_are_pickled_without_the_model() -> None:
+    """Spark sends what a function has of a predictor to its workers."""
+    (column,) = Predictor(colours()).rows.inputs
+    content = pickle.dumps(column)
+    again = pickle.loads(content)
+    assert again.picture == column.picture is not None
+    assert again.row == column.row and len(content) < 4000
+
+
 def test_several_threads_may_call() -> None:
     predictor = Predictor(digits_model("float32"), 4)
     batches = [rows(9, 8, 8, 1, seed=seed) for seed in range(12)]
