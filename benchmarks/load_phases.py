@@ -62,7 +62,7 @@ PHASES: Mapping[str, tuple[str, ...]] = {
         "plan.session_step:take_wholes",
         "plan.session_step:_without_passed",
     ),
-    "ONNX as bytes": ("providers.model_session:serialized",),
+    "ONNX as bytes": ("providers.graph_session:serialized",),
     "session": ("providers.session:PlainSession",),
     "binding": ("plan.session_step:bound_run", "plan.stored:bound_run"),
 }

@@ -14,12 +14,15 @@ def join_reshapes(graph: ir.Graph, around: NodesAround) -> None:
     One that takes sizes of what it reads stays as it is.
     """
     reshapes = {id(node): node for node in graph.nodes if node.op_type == "Reshape"}
+    found = ((node, reshapes.get(id(_maker(node)))) for node in reshapes.values())
+    pairs = [(node, before) for node, before in found if before is not None]
+    if not pairs:
+        return
     reads, gone = graph.read_counts(), set[int]()
     reads.update(id(value) for value in graph.outputs)
-    for node in reshapes.values():
-        value, shape = node.inputs
-        before = None if value is None or reads[id(value)] > 1 else value.producer()
-        if before is None or id(before) not in reshapes or not _names_all_sizes(node, shape):
+    for node, before in pairs:
+        shape = node.inputs[1]
+        if reads[id(before.outputs[0])] > 1 or not _names_all_sizes(node, shape):
             continue
         if before.inputs[1] is None or before.inputs[1].const_value is None:
             continue  # it fails where a computed shape does not fit
@@ -28,6 +31,11 @@ def join_reshapes(graph: ir.Graph, around: NodesAround) -> None:
     if gone:
         graph.nodes = [node for node in graph.nodes if id(node) not in gone]
         graph.drop_unread()
+
+
+def _maker(node: ir.Node) -> ir.Node | None:
+    """What makes the elements that a Reshape reads."""
+    return None if node.inputs[0] is None else node.inputs[0].producer()
 
 
 def _names_all_sizes(node: ir.Node, shape: ir.Value | None) -> bool:
