@@ -32,12 +32,12 @@ from tflite_ort.command.benchmark import machine
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.opmap import Target
+from tflite_ort.opmap.graph.costs import modelled_chooser
 from tflite_ort.providers.provider import ON_CPU
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import Model, OperatorView, read_model, write_model
 from tflite_ort.specialize.specialization import specialize
-from tflite_ort.tuning.costs import modelled_chooser
 from tflite_ort.tuning.table import layer_key
 from tflite_ort.tuning.timing import Effort, lowerings_of, run_of, shortest_turns
 from tflite_ort.verification.extraction import one_operator

@@ -1,7 +1,7 @@
 """Times the lowerings of many layers, and fits the cost model that the library ships.
 
 python -m benchmarks.lowerings measure --layers means --threads 1 --seconds 100 --out FILE.json
-python -m benchmarks.lowerings fit FILE.json... --out bridge/tuning/costs.json
+python -m benchmarks.lowerings fit FILE.json... --out opmap/graph/costs.json
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tflite_ort.base.files import write_text
 from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.graph.choices import Lowering
+from tflite_ort.opmap.graph.costs import cheapest, kind_of_cpu
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -42,7 +43,6 @@ from tflite_ort.schema import (
     read_model,
 )
 from tflite_ort.specialize.specialization import specialize
-from tflite_ort.tuning.costs import cheapest, kind_of_cpu
 from tflite_ort.tuning.timing import Effort, lowering_times, lowerings_of
 
 FloatArray = npt.NDArray[np.float64]

@@ -4,7 +4,7 @@
 
 Layers of 2 to 1,000 rows and 32 to 1,024 columns, one thread. Microseconds: a product of floats,
 one of rounded rows with the nodes that round them, and one of three products that share rounded
-rows. `auto` is the faster one by the costs of `opmap/idioms/rounding_costs.py`. At the end the
+rows. `auto` is the faster one by the costs of `opmap/graph/costs.json`. At the end the
 geometric mean of what `auto`, floats and rounded rows take, over the faster one of each layer.
 Wants a quiet machine: a run of several milliseconds is interrupted on a busy one, which makes the
 longest graphs, those of shared rows, look twice as slow.

@@ -19,6 +19,7 @@ from tests import placements
 from tests.graph_checks import check_graph
 from tests.one_op import EXACT
 from tflite_ort.interpreter import interpreter
+from tflite_ort.opmap.graph import costs
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.rules import rule
 from tflite_ort.plan.observers import observing
@@ -30,7 +31,6 @@ from tflite_ort.providers.delegates import (
 )
 from tflite_ort.providers.traits import CPU
 from tflite_ort.schema import Op
-from tflite_ort.tuning import costs
 
 # Of the quantised elements of all one-operator models; the rest are one quantum off.
 _LEAST_EXACT = 0.99

@@ -89,9 +89,15 @@ DYNAMIC_IMPORT = (
     "bridge/verification/litert_worker.py",
 )
 
-# Every package may import these modules: the one above, that of records, and the one that writes
-# files. They import no others of ours but `collecting` and `guard`.
-EVERYWHERE = {"tflite_ort.base.files", "tflite_ort.base.optional", "tflite_ort.base.records"}
+# Every package may import these modules: the one above, that of records, the one that writes files,
+# and the one that reads those of the library. They import no others of ours but `collecting` and
+# `guard`.
+EVERYWHERE = {
+    "tflite_ort.base.files",
+    "tflite_ort.base.optional",
+    "tflite_ort.base.records",
+    "tflite_ort.base.shipped",
+}
 
 # The only file that catches all that code of a user may raise, and reports it.
 CALLS_USER_CODE = "versioning/registration.py"
@@ -133,7 +139,12 @@ SPELLS_NODES = {"opmap/graph/nodes.py"}
 # What chooses the faster one of two graphs, and where that is: a translator says what an operator
 # means. What it has to know of the CPU's kernels is a property of the target.
 FASTER_FORMS = {"cpu_kernels", "build_chosen", "Lowering"}
-CHOOSES_FORMS = ("opmap/rules/", "opmap/graph/forms.py", "opmap/graph/choices.py")
+CHOOSES_FORMS = (
+    "opmap/rules/",
+    "opmap/graph/forms.py",
+    "opmap/graph/choices.py",
+    "opmap/graph/costs.py",
+)
 
 VAGUE_WORDS = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
 

@@ -9,6 +9,7 @@ from tflite_ort.base.optional import late
 from tflite_ort.base.records import field, record, replace
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Target
+from tflite_ort.opmap.graph.costs import modelled_chooser
 from tflite_ort.plan.steps import Kernels
 from tflite_ort.providers.delegates import Delegate, named
 from tflite_ort.providers.processor import blocked_channels
@@ -17,7 +18,6 @@ from tflite_ort.providers.traits import traits_of
 from tflite_ort.providers.trials import device_memory, exact_runs, exact_weight_type
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.state import State
-from tflite_ort.tuning.costs import modelled_chooser
 
 if TYPE_CHECKING:
     from tflite_ort.plan import profiling

@@ -21,6 +21,7 @@ from tflite_ort.export.decoded import known_kind
 from tflite_ort.export.exporting import made_for
 from tflite_ort.model.resolvers import WellKnownOpResolver
 from tflite_ort.opmap import Target
+from tflite_ort.opmap.graph.costs import modelled_chooser
 from tflite_ort.providers.delegates import AUTO, OpResolverType, chosen_delegates
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.providers.processor import blocked_channels
@@ -30,7 +31,6 @@ from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import DelegateError, DelegateWarning, ModelError, read_model
 from tflite_ort.tasks.options import BaseOptions
 from tflite_ort.tasks.rects import Rect
-from tflite_ort.tuning.costs import modelled_chooser
 
 if TYPE_CHECKING:
     from tflite_ort.interpreter import device_choice

@@ -13,8 +13,8 @@ from tflite_ort.base.records import record, replace
 from tflite_ort.base.warned import warn_caller
 from tflite_ort.opmap import Target, Translator
 from tflite_ort.opmap.graph.choices import Chooser, Lowering
+from tflite_ort.opmap.graph.costs import by_cost, modelled_chooser
 from tflite_ort.schema import CacheWarning, DelegateError, OperatorView
-from tflite_ort.tuning.costs import by_cost, modelled_chooser
 from tflite_ort.tuning.table import TuningTable, layer_key
 from tflite_ort.tuning.timing import lowering_times
 from tflite_ort.versioning.registry import Registry

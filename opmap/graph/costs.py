@@ -1,130 +1,200 @@
-"""What work takes that rules weigh, in microseconds on one thread.
+"""What work takes on one thread, in microseconds: one table, for rules and for the tuner.
 
-These are rough times, of a processor with VNNI where nothing else is said. Of the lowerings of an
-operator a table knows more, which a program fits to measured times: `bridge/tuning/costs.json`, in
-microseconds too.
+The table is `costs.json`. A section that is called after a kind of CPU, such as ``"x86_64 int8"``,
+is about the nodes of lowerings: `python -m benchmarks.lowerings fit` fits it to measured times. The
+other sections are rough times, of a processor with VNNI where nothing else is said. A class of this
+file says what the numbers of such a section mean.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import ast
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
-from tflite_ort.base.records import record
+from tflite_ort.base.shipped import shipped
+from tflite_ort.opmap.graph.choices import Chooser, Lowering, plainest
 from tflite_ort.opmap.graph.forms import Target
+from tflite_ort.schema import OperatorView
 
-# A product of a layer, and of a depthwise one, which collects its inputs: of codes, of floats.
-PRODUCTS, DEPTHWISE_PRODUCTS = (3.7e-6, 8.4e-6), (3.5e-5, 3.2e-5)
-# A weight that is read, and an element that is made.
-WEIGHT, ELEMENT = 3e-5, 1e-4
-# To share a layer between two threads; one of less time stays on one thread.
-HANDED_OVER, SHARED = 1.65, 0.3
+_MACHINES = {"AMD64": "x86_64", "arm64": "aarch64"}
+# Another lowering than the first has to be better by this factor, or the model may be wrong.
+_MARGIN = 0.93
+
+
+class LayerCosts(NamedTuple):
+    """Layers, and what it takes to share one between two threads.
+
+    Attributes:
+        code_product, float_product: a product of a layer.
+        code_depthwise, float_depthwise: a product of a depthwise layer, which collects its inputs.
+        weight: a weight that is read.
+        element: an element that is made.
+        handed_over: to hand a layer over to another thread, and to wait for it.
+        shared: a layer that takes less stays on one thread.
+        slice: a node that slices rows.
+        row_element: an element of an operator that is no product.
+    """
+
+    code_product: float
+    float_product: float
+    code_depthwise: float
+    float_depthwise: float
+    weight: float
+    element: float
+    handed_over: float
+    shared: float
+    slice: float
+    row_element: float
 
 
 class SymmetricCosts(NamedTuple):
-    """Of quantised convolutions whose weights have the zero point 0.
+    """Quantized convolutions whose weights have the zero point 0.
 
     Attributes:
-        saved: of a product of a depthwise layer.
-        nodes: what a node takes.
-        cell, input_cell: what the small layers take for a cell of the result, and of the input.
+        saved: what such weights save of a product of a depthwise layer.
+        nodes: the further nodes.
+        cell, input_cell: the small layers, by cell of the result and by cell of the input.
     """
 
-    saved: float = 4.2e-5
-    nodes: float = 6.0
-    cell: float = 0.024
-    input_cell: float = 0.002
+    saved: float
+    nodes: float
+    cell: float
+    input_cell: float
 
 
 class PairedCosts(NamedTuple):
-    """Of signed weights without VNNI, on a Zen 3.
+    """Signed weights without VNNI, on a Zen 3.
 
     Attributes:
         saved_result, saved_product: what they save of a result, and of a product.
-        result, product: what these take with them.
-        depthwise_product, element: a product of a depthwise layer, an element of another map.
-        search, search_weight: to look for an order, for each map and for each weight.
+        result, product: a result and a product by them.
+        depthwise_product: a product of a depthwise layer.
+        element: an element of another map.
+        search, search_weight: to look for an order, by map and by weight.
     """
 
-    saved_result: float = 2e-4
-    saved_product: float = 4.5e-6
-    result: float = 2.4e-4
-    product: float = 1.25e-5
-    depthwise_product: float = 9e-5
-    element: float = 1.5e-4
-    search: float = 300.0
-    search_weight: float = 0.025
+    saved_result: float
+    saved_product: float
+    result: float
+    product: float
+    depthwise_product: float
+    element: float
+    search: float
+    search_weight: float
 
 
-class RowCosts(NamedTuple):
-    """Of rows that are not computed: a product of floats, an element of another operator, and a
-    slice."""
+class RoundingCosts(NamedTuple):
+    """Products of 8-bit weights with rounded activations.
 
-    product: float = PRODUCTS[1]
-    element: float = 20 * PRODUCTS[1]
-    cut: float = 100_000 * PRODUCTS[1]
+    A product of codes is faster than one of floats. But nodes have to round the activations first,
+    and to scale the sums afterwards. How many products make up for these nodes was measured, with 2
+    to 1,000 rows and 24 to 1,536 columns (`python -m benchmarks.rounding_costs`). The times are
+    these numbers, times what a product saves with VNNI.
 
-
-@record
-class RoundingCosts:
-    """When products of 8-bit weights are faster with rounded activations.
-
-    A product of codes is faster than one of floats, but nodes have to round the activations first,
-    and scale the sums afterwards. Their time is counted in products: in how many of them saves as
-    much. With VNNI one saves the difference of `PRODUCTS`.
-
-    Args:
+    Attributes:
+        saved: what codes save of a product.
         rows: the nodes that round several rows.
         scaling: the nodes that scale the sums of several rows.
-        number: reading or writing a number in these nodes.
+        number: to read or write a number in these nodes.
         image: the nodes that round an image.
-        collected: a byte of an image that is collected, and a result in another layout.
-        row_weights: a single row is rounded for so many weights and more.
-        rounded_weights: with `hybrid="dynamic"` and `"xnnpack"`, which round always, so many
-            weights and more are multiplied as codes, fewer as floats.
-        digit_weights: a single row is multiplied in digits by so many weights and more.
-        block_rows: up to so many rows are rounded for 4-bit weights that have scales in blocks.
+        collected: to collect a byte of an image, or to move a result to another layout.
+        row: the nodes that round a single row.
+        always: the same with `hybrid="dynamic"` and `"xnnpack"`, which round the row in any case.
+        digits: the nodes of a single row in digits.
     """
 
-    rows: int
-    scaling: int
-    number: int
-    image: int
-    collected: int
-    row_weights: int
-    rounded_weights: int
-    digit_weights: int
-    block_rows: int
+    saved: float
+    rows: float
+    scaling: float
+    number: float
+    image: float
+    collected: float
+    row: float
+    always: float
+    digits: float
+
+    def pay_for_row(self, weights: int) -> bool:
+        """Whether so many weights as codes make up for rounding a single row."""
+        return weights * self.saved >= self.row
 
 
-# By the type of weights that the CPU multiplies exactly and fast, see `Target`. x86 with VNNI saves
-# more by 8 bits than x86 without. Measured with 2 to 1,000 rows and 24 to 1,536 columns:
-# `python -m benchmarks.rounding_costs`.
-COSTS = {
-    "int8": RoundingCosts(
-        rows=360_000,
-        scaling=180_000,
-        number=34,
-        image=1_000_000,
-        collected=34,
-        row_weights=2**16,
-        rounded_weights=0,
-        digit_weights=2**18,
-        block_rows=1,
-    ),
-    "uint8": RoundingCosts(
-        rows=300_000,
-        scaling=0,
-        number=95,
-        image=1_300_000,
-        collected=50,
-        row_weights=2**16,
-        rounded_weights=2**16,
-        digit_weights=2**19,
-        block_rows=16,
-    ),
-}
+@cache
+def table() -> dict[str, dict[str, float]]:
+    """Microseconds by section of the table, and by what is counted."""
+    # Texts and numbers in JSON are such in Python, and numpy has imported `ast` already.
+    sections: dict[str, dict[str, float]] = ast.literal_eval(
+        shipped("tflite_ort.opmap.graph", "costs.json").decode()
+    )
+    return sections
+
+
+def layer_costs() -> LayerCosts:
+    """The costs of layers."""
+    return LayerCosts(**table()["layers"])
+
+
+def symmetric_costs() -> SymmetricCosts:
+    """The costs of weights around 0."""
+    return SymmetricCosts(**table()["symmetric weights"])
+
+
+def paired_costs() -> PairedCosts:
+    """The costs of signed weights in pairs."""
+    return PairedCosts(**table()["paired weights"])
 
 
 def rounding_costs(target: Target) -> RoundingCosts:
-    """The costs on the CPU that the graph is made for."""
-    return COSTS[target.weights]
+    """The costs of rounded activations, by the type of weights that the CPU multiplies exactly and
+    fast: x86 with VNNI saves more by 8 bits than x86 without."""
+    return RoundingCosts(**table()[f"rounding {target.weights}"])
+
+
+def kind_of_cpu(weights: str) -> str:
+    """The kind of this CPU that the model distinguishes, such as ``"x86_64 int8"``.
+
+    Args:
+        weights: the type of weights that it multiplies exactly and fast.
+    """
+    machine = platform.machine()
+    return f"{_MACHINES.get(machine, machine)} {weights}"
+
+
+@cache
+def modelled_chooser(weights: str) -> Chooser:
+    """Takes the lowering that costs least by the table; the first one on a kind of CPU on which
+    nothing was measured."""
+    costs = table().get(kind_of_cpu(weights))
+    if costs is None:
+        return plainest
+
+    def choose(op: OperatorView[Any], lowerings: Sequence[Lowering]) -> str:
+        return cheapest(lowerings, costs).name
+
+    return choose
+
+
+def cheapest(lowerings: Sequence[Lowering], costs: Mapping[str, float]) -> Lowering:
+    """The lowering with the least cost; the first one unless another is clearly better."""
+    times = [cost_of(lowering, costs) for lowering in lowerings]
+    least = min(times)
+    return lowerings[times.index(least)] if least < _MARGIN * times[0] else lowerings[0]
+
+
+def by_cost(lowerings: Sequence[Lowering], weights: str) -> list[Lowering]:
+    """The lowerings, the cheapest by the table first; as they are where it has no times."""
+    costs = table().get(kind_of_cpu(weights))
+    if costs is None:
+        return list(lowerings)
+    return sorted(lowerings, key=lambda lowering: cost_of(lowering, costs))
+
+
+def cost_of(lowering: Lowering, costs: Mapping[str, float]) -> float:
+    """Microseconds by the table; infinite for work that it has no cost of."""
+    try:
+        return sum([costs[what] * amount for what, amount in lowering.work.items()])
+    except KeyError:
+        return math.inf

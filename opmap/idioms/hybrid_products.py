@@ -134,14 +134,16 @@ def keeps_codes(
     if not keeps_exact_codes(g, matrix):
         return False
     if rounding is not None:
-        return matrix.codes.size >= rounding_costs(g.target).rounded_weights
-    return single_row and matrix.codes.size >= least_weights(g.target, repeated=repeated)
+        costs = rounding_costs(g.target)
+        return matrix.codes.size * costs.saved >= costs.always
+    return single_row and digits_save_time(g.target, matrix.codes.size, repeated=repeated)
 
 
-def least_weights(target: Target, *, repeated: bool) -> int:
-    """With fewer weights the digits of a row cost more than they save: as floats the weights fit in
-    the cache. A float product that is one of many inside one node is faster."""
-    return rounding_costs(target).digit_weights * (2 if repeated else 1)
+def digits_save_time(target: Target, weights: int, *, repeated: bool) -> bool:
+    """Whether the digits of a row cost less than so many weights save as codes: fewer weights fit
+    in the cache as floats. A float product that is one of many inside one node is faster."""
+    costs = rounding_costs(target)
+    return weights * costs.saved >= costs.digits * (2 if repeated else 1)
 
 
 def keeps_exact_codes(g: Graph, matrix: WeightMatrix) -> bool:

@@ -19,8 +19,8 @@ import tflite_ort
 from tflite_ort.base.own_process import own_process
 from tflite_ort.command.demo import digits_content, held_out
 from tflite_ort.command.operator_status import read_record
+from tflite_ort.opmap.graph.costs import table
 from tflite_ort.schema import read_model
-from tflite_ort.tuning.costs import _costs
 
 
 def told(value: Any) -> str:
@@ -47,7 +47,7 @@ def main() -> None:
     print("numpy", outputs(digits, providers=[]))
     for _ in range(2):  # what is stored, then what was
         print("cache", outputs(digits, cache=folder / "cache"))
-    print("data", told(read_record()), told(_costs()))  # type: ignore[arg-type]
+    print("data", told(read_record()), told(table()))  # type: ignore[arg-type]
     tflite_ort.export_onnx(read_model(digits), folder / "digits.onnx")
     print("export", (folder / "digits.onnx").stat().st_size)
     report = tflite_ort.verify(digits, inputs=tflite_ort.verification.Random(1))

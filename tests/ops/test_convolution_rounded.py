@@ -24,7 +24,7 @@ CODED = "MatMulIntegerToFloat", "MatMulInteger", "DynamicQuantizeMatMul"
 @pytest.fixture(autouse=True)
 def small_layers_are_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on processors with VNNI, whatever this one is."""
-    monkeypatch.setitem(costs.COSTS, "uint8", costs.COSTS["int8"])
+    monkeypatch.setitem(costs.table(), "rounding uint8", costs.table()["rounding int8"])
 
 
 def convolution(

@@ -167,7 +167,7 @@ def _is_enough(target: Target, rows: int, units: int, depth: int) -> bool:
     """Whether 8 bits are faster than floats, with the nodes that round and collect."""
     numbers, products, costs = rows * (units + depth), rows * units * depth, rounding_costs(target)
     least = costs.image + costs.collected * numbers
-    return products >= least and rows * depth <= _MOST_COLLECTED
+    return products * costs.saved >= least and rows * depth <= _MOST_COLLECTED
 
 
 def _cells(op: OperatorView[Any], g: Graph) -> ir.Value:

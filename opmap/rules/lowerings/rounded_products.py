@@ -90,10 +90,10 @@ def is_enough(target: Target, sizes: tuple[int, int, int], sharing: int) -> bool
     """
     (rows, units, depth), costs = sizes, rounding_costs(target)
     if rows == 1:
-        return units * depth >= costs.row_weights
+        return costs.pay_for_row(units * depth)
     rounding = costs.rows + costs.number * rows * depth
     scaling = costs.scaling + costs.number * rows * units
-    return rows * units * depth >= rounding / sharing + scaling
+    return rows * units * depth * costs.saved >= rounding / sharing + scaling
 
 
 def _product_of_row(

@@ -35,6 +35,9 @@ _MICROSOFT = "com.microsoft"
 _FLOATS, _BLOCKS = 1, (32, 64, 128, 256)
 # Weights for several rows; more take 2 MB as floats.
 _MOST_UNPACKED = 2**19
+# Up to so many rows are rounded for weights that have scales in blocks, by the type of weights that
+# the CPU multiplies exactly and fast.
+_MOST_ROWS = {"int8": 1, "uint8": 16}
 
 
 def rows_of_4_bits(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
@@ -58,7 +61,9 @@ def _unpacks(g: Graph, filter: TensorView, rows: int) -> bool:
     if g.target.hybrid != "auto" or filter.blocks is not None:
         return False
     weights = filter.shape[0] * filter.shape[1]
-    return weights < (rounding_costs(g.target).row_weights if rows == 1 else _MOST_UNPACKED)
+    if rows == 1:
+        return not rounding_costs(g.target).pay_for_row(weights)
+    return weights < _MOST_UNPACKED
 
 
 def _unpacked(op: View, g: Graph) -> None:
@@ -97,11 +102,11 @@ def _packed(op: View, g: Graph, scales: Scales, rows: int) -> None:
 def _is_faster_in_blocks(g: Graph, x: ir.Value, filter: TensorView, rows: int) -> bool:
     """Whether MatMulNBits of 4 bits is faster with rounded rows, and no less exact than LiteRT: its
     kernels round rows that meet blocks with a zero point."""
-    costs, (units, depth) = rounding_costs(g.target), filter.shape
-    most = 1 if filter.blocks is None else costs.block_rows
+    most = 1 if filter.blocks is None else _MOST_ROWS[g.target.weights]
     if filter.blocks is not None and has_no_negatives(x):
         return False
-    return 1 <= rows <= most and units * depth >= costs.row_weights and rounds_runs(g)
+    pays = rounding_costs(g.target).pay_for_row(filter.shape[0] * filter.shape[1])
+    return 1 <= rows <= most and pays and rounds_runs(g)
 
 
 def _scales_of_blocks(filter: TensorView) -> Scales | None:

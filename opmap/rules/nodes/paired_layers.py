@@ -17,7 +17,7 @@ from itertools import compress
 
 import numpy as np
 
-from tflite_ort.opmap.graph.costs import PairedCosts
+from tflite_ort.opmap.graph.costs import paired_costs
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.nodes.block_nodes import Uses
 from tflite_ort.opmap.rules.nodes.free_orders import may_be_exact, order_freely
@@ -27,7 +27,7 @@ from tflite_ort.opmap.rules.rule import NodesAround
 
 # The kernels want the channels of a depthwise layer in groups of 16, others in groups of 8.
 _DEPTHWISE, _DENSE = 16, 8
-_COSTS = PairedCosts()
+_COSTS = paired_costs()
 # With more excesses in the mean of all pairs than this, no order has few.
 _MANY = 3
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tflite_ort.opmap.graph.costs import SymmetricCosts
+from tflite_ort.opmap.graph.costs import symmetric_costs
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.nodes.block_nodes import Uses
 from tflite_ort.opmap.rules.nodes.integer_layers import (
@@ -32,7 +32,7 @@ from tflite_ort.opmap.rules.rule import NodesAround
 
 # The kernels read 4 channels at a time, and make 16.
 _READ, _MADE = 4, 16
-_SAVED, _NODES, _CELL, _INPUT_CELL = SymmetricCosts()
+_SAVED, _NODES, _CELL, _INPUT_CELL = symmetric_costs()
 
 
 def make_symmetric(graph: ir.Graph, around: NodesAround) -> None:

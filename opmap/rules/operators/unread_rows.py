@@ -18,7 +18,7 @@ import numpy as np
 
 from tflite_ort.base.records import record, replace
 from tflite_ort.opmap.graph import Domain, Graph, Layout
-from tflite_ort.opmap.graph.costs import RowCosts
+from tflite_ort.opmap.graph.costs import layer_costs
 from tflite_ort.opmap.graph.rows import has_rows, row_shape
 from tflite_ort.opmap.registry import Translator, translator
 from tflite_ort.opmap.rules.operators.needed_rows import Rows, View, has_rule, rows_cut, rows_needed
@@ -28,7 +28,7 @@ from tflite_ort.versioning.registry import Registry
 _RESHAPES = {Op.RESHAPE, Op.SQUEEZE, Op.EXPAND_DIMS}
 # They compute nothing: rows are cut behind them, unless fewer rows reach them.
 _MOVES = {*_RESHAPES, Op.TRANSPOSE, Op.SLICE}
-_PRODUCT, _ELEMENT, _SLICE = RowCosts()
+_COSTS = layer_costs()
 
 
 @record
@@ -154,7 +154,7 @@ class _Narrowing:
         self._fresh = count(1 + max(tensor.index for tensor in tensors))
         found = [self._operator(op) for op in operators]
         slices = sum(map(len, self._placed.values()))
-        if self._saved < _SLICE * (1 + slices):
+        if self._saved < _COSTS.slice * (1 + slices):
             return Narrowed(operators)
         return Narrowed(found, self._placed)
 
@@ -204,8 +204,11 @@ def _cost_of_element(op: View) -> float:
         return 0
     input = op.inputs[0]
     if input is None or op.op not in {Op.FULLY_CONNECTED, Op.BATCH_MATMUL}:
-        return _ELEMENT
-    return _PRODUCT * input.shape[-2 if op.op is Op.BATCH_MATMUL and op.options.adj_x else -1]
+        return _COSTS.row_element
+    return (
+        _COSTS.float_product
+        * input.shape[-2 if op.op is Op.BATCH_MATMUL and op.options.adj_x else -1]
+    )
 
 
 def _reshape(op: View, input: TensorView, output: TensorView) -> View:

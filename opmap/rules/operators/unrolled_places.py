@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tflite_ort.base.records import field, record
 from tflite_ort.opmap.graph import Target
 from tflite_ort.opmap.graph.rows import RESHAPES
-from tflite_ort.opmap.idioms.hybrid_products import least_weights
+from tflite_ort.opmap.idioms.hybrid_products import digits_save_time
 from tflite_ort.opmap.rules.operators.matching import Producers
 from tflite_ort.opmap.rules.operators.picked_rows import PickedRows, picked_rows, whole_rows
 from tflite_ort.opmap.rules.operators.stand_in_sizes import StandInSizes
@@ -219,8 +219,9 @@ class Chains:
         not to make them floats."""
         output = found.results[-1][0]
         weights = len(found.cell.gates) * output.shape[-1] ** 2
-        least = least_weights(self._target, repeated=True)
-        if not self._target.cpu_kernels or prod(output.shape[:-1]) > 1 or weights < least:
+        if not self._target.cpu_kernels or prod(output.shape[:-1]) > 1:
+            return False
+        if not digits_save_time(self._target, weights, repeated=True):
             return False
         products = [op.inputs[1] for op in members if op.op is Op.FULLY_CONNECTED]
         return any(filter is not None and filter.is_quantized for filter in products)
