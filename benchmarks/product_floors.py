@@ -35,6 +35,7 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.kept_caches import FEW, FOLDER, FREE, timed
 from benchmarks.transformers import drawn
 from tflite_ort import Interpreter, WellKnownOpResolver
+from tflite_ort.opmap.rules.operators.matching import Producers
 from tflite_ort.opmap.rules.operators.unread_rows import without_unread_rows
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import Op, OperatorView, read_model
@@ -237,7 +238,7 @@ def sums_of(
     graph = specialize(model, found.subgraph_index, {}, resolver.kernels)
     results = [graph.tensors[index] for index in graph.outputs]
     # Rows that nothing reads are in no sum.
-    kept = without_unread_rows(graph.operators, results, resolver.translators)
+    kept = without_unread_rows(Producers(graph.operators, results), resolver.translators)
     for op in kept.operators:
         entry = resolver.translators.of(op)
         bound = op if entry is None else entry.inputs.bind(op)

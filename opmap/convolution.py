@@ -9,10 +9,12 @@ from typing import Any
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.convolution_operands import (
     accumulator_bias,
-    check_types,
+    check_operands,
     convolution_attributes,
     relaid_filter,
+    symmetric,
     window_padding,
+    with_repeated,
 )
 from tflite_ort.opmap.idioms.convolution_sizes import (
     computed_sizes,
@@ -29,10 +31,8 @@ from tflite_ort.opmap.idioms.exact_sums import (
     rounded_twice,
     rounded_wide,
 )
-from tflite_ort.opmap.idioms.hybrid import hybrid_image, rounds_with_zero_point
+from tflite_ort.opmap.idioms.hybrid import hybrid_image
 from tflite_ort.opmap.idioms.indices import failing
-from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
-from tflite_ort.opmap.idioms.windows import image_windows
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -51,7 +51,6 @@ from tflite_ort.schema.values.semantics import conv_output_size, explicit_paddin
 from tflite_ort.schema.values.sizes import differ, is_known
 
 ImageConvolution = OperatorView[Conv2DOptions] | OperatorView[DepthwiseConv2DOptions]
-Operands = tuple[ir.Value, ir.Value, int]
 
 # From the layout of a filter to the output channels, those of the input, rows and columns.
 _PERMUTATIONS = {
@@ -61,65 +60,68 @@ _PERMUTATIONS = {
 }
 
 
-def check_convolution(op: OperatorView[Any]) -> None:
-    """Refuse operands that TFLite does not multiply."""
-    check_types(op["input"], op["filter"])
-
-
-@translator(Op.CONV_2D, versions=(1, 8), check=check_convolution)
+@translator(Op.CONV_2D, versions=(1, 8), check=check_operands)
 def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     """Conv with the filter [out, kh, kw, in / groups] as [out, in / groups, kh, kw]."""
-    convolution(op, g, partial(_conv_2d_operands, op, g))
-
-
-def _conv_2d_operands(op: OperatorView[Conv2DOptions], g: Graph) -> Operands:
     input, filter = op["input"], op["filter"]
+    if input.type is TensorType.INT16 and _convolved_exactly(op, g):
+        return
     groups = input.shape[3] // filter.shape[3]
-    image = hybrid_image(op, g, g.read(input, layout=Layout.FIRST), rounds_with_zero_point(filter))
+    image = _image(op, g)
     filter, repeated = symmetric(g, filter, may_repeat=groups == 1)
     weights = relaid_filter(g, input, filter, _PERMUTATIONS[op.op])
-    return with_repeated(g, image, repeated), weights, groups
+    _write_convolution(op, g, with_repeated(g, image, repeated), weights, groups)
 
 
-@translator(Op.DEPTHWISE_CONV_2D, versions=(1, 7), check=check_convolution)
+@translator(Op.DEPTHWISE_CONV_2D, versions=(1, 7), check=check_operands)
 def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> None:
     """Conv with one group for every input channel; as in TFLite the shapes give the multiplier."""
-    convolution(op, g, partial(_depthwise_operands, op, g))
-
-
-def _depthwise_operands(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Operands:
     input = op["input"]
+    if input.type is TensorType.INT16 and _convolved_exactly(op, g):
+        return
     filter, _ = symmetric(g, op["filter"], may_repeat=False)
     weights = relaid_filter(g, input, filter, _PERMUTATIONS[op.op])
-    return hybrid_image(op, g, g.read(input, layout=Layout.FIRST)), weights, input.shape[3]
+    _write_convolution(op, g, _image(op, g), weights, input.shape[3])
 
 
-def convolution(op: ImageConvolution, g: Graph, operands: Callable[[], Operands]) -> None:
-    """Conv with the bias, padding and activation of `op`; sums of 16-bit codes are exact.
+def _image(op: OperatorView[Any], g: Graph) -> ir.Value:
+    """The input [N, C, H, W]; rounded as TFLite does, where the target asks for it."""
+    image = g.read(op["input"], layout=Layout.FIRST)
+    return hybrid_image(op, g, image) if g.target.rounds else image
+
+
+def _write_convolution(
+    op: ImageConvolution, g: Graph, image: ir.Value, weights: ir.Value, groups: int
+) -> None:
+    """Conv with the bias, padding and activation of `op`.
 
     Args:
-        operands: makes the image [N, C, H, W], the weights [out, C / groups, kh, kw] as real
-            numbers, and the number of groups.
+        image: [N, C, H, W].
+        weights: [out, C / groups, kh, kw], as real numbers.
 
     Raises:
         Untranslatable: a computed bias of quantised activations.
     """
-    windows = image_windows(op, op["filter"].shape[1:3])
-    rounding = _rounding(op)
-    sums = ExactSums.of(op, g, _PERMUTATIONS[op.op], rounding=rounding)
-    if sums is not None:
-        groups = op["input"].shape[3] // sums.weights.shape[1]
-        attributes = convolution_attributes(op, windows, groups)
-        _exact_convolution(op, g, sums, rounding, partial(g.op, "Conv", **attributes))
-        return
-    image, weights, groups = operands()
+    attributes = convolution_attributes(op, groups)
     bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
-    result = g.op("Conv", image, weights, bias, **convolution_attributes(op, windows, groups))
+    result = g.op("Conv", image, weights, bias, **attributes)
     activation = op.options.fused_activation_function
     g.write(op.output, result, layout=Layout.FIRST, activation=activation)
 
 
-def _exact_convolution(
+def _convolved_exactly(op: ImageConvolution, g: Graph) -> bool:
+    """Whether the sums of a Conv of 16-bit codes are exact; then it is written."""
+    rounding = _rounding(op)
+    sums = ExactSums.of(op, g, _PERMUTATIONS[op.op], rounding=rounding)
+    if sums is None:
+        return False
+    groups = op["input"].shape[3] // sums.weights.shape[1]
+    layer = partial(g.op, "Conv", **convolution_attributes(op, groups))
+    _write_exactly(op, g, sums, rounding, layer)
+    return True
+
+
+def _write_exactly(
     op: OperatorView[Any], g: Graph, sums: ExactSums, rounding: Rounding, layer: Layer
 ) -> None:
     """The convolution of 16-bit codes, as TFLite rounds it."""
@@ -138,7 +140,7 @@ def _rounding(op: OperatorView[Any]) -> Rounding:
 
 def check_transpose_conv(op: OperatorView[TransposeConvOptions]) -> None:
     """Refuse operands that TFLite does not multiply, and another number of channels."""
-    check_types(op["input"], op["filter"])
+    check_operands(op)
     if differ(op.output.shape[3:], op["filter"].shape[:1]):
         raise Untranslatable("output_shape has other channels than the filter makes")
 
@@ -180,7 +182,7 @@ def _transposed(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
         return
     result = g.op(
         "ConvTranspose",
-        hybrid_image(op, g, g.read(input, layout=Layout.FIRST)),
+        _image(op, g),
         relaid_filter(g, input, filter, (3, 0, 1, 2), axis=1),
         accumulator_bias(g, input, filter, op.get("bias")),
         **attributes,
@@ -204,7 +206,7 @@ def _transposed_exactly(
         weights = g.op("Transpose", weights, perm=[1, 0, 2, 3])
         return cut(g.op("ConvTranspose", image, weights, **attributes))
 
-    _exact_convolution(op, g, sums, rounding, layer)
+    _write_exactly(op, g, sums, rounding, layer)
     return True
 
 
@@ -222,7 +224,7 @@ def transpose_conv_of_computed_size(op: OperatorView[TransposeConvOptions], g: G
         return
     whole = g.op(
         "ConvTranspose",
-        hybrid_image(op, g, g.read(input, layout=Layout.FIRST)),
+        _image(op, g),
         relaid_filter(g, input, filter, (3, 0, 1, 2), axis=1),
         **attributes,
     )

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.idioms.indices import affordable, sizes_of
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.constants import carried_type
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,
@@ -141,7 +141,7 @@ def _sources(
     tensor: TensorView, g: Graph, axes: tuple[int, int]
 ) -> Iterator[tuple[TensorView, tuple[int, int]]]:
     """What `tensor` is made of, with what its `axes` are there."""
-    maker = g.maker(tensor)
+    maker = g.uses.maker(tensor)
     if maker is None:
         return
     if maker.op is Op.TRANSPOSE:

@@ -6,8 +6,14 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.float_activation import activated
+from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.graph.rows import has_rows
-from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias, check_types
+from tflite_ort.opmap.idioms.convolution_operands import (
+    accumulator_bias,
+    check_types,
+    symmetric,
+    with_repeated,
+)
 from tflite_ort.opmap.idioms.exact_sums import (
     ExactProduct,
     ExactSums,
@@ -18,9 +24,7 @@ from tflite_ort.opmap.idioms.exact_sums import (
     rounded_wide,
 )
 from tflite_ort.opmap.idioms.hybrid import hybrid_input, is_delegated
-from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.constants import carried_type
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     BatchMatMulOptions,

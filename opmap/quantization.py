@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.idioms.fixed_point import centred_codes, rescaled
 from tflite_ort.opmap.idioms.indices import agreeing
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.idioms.rescaled_codes import Codes, requantized, rescaled_codes
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.constants import carried_type
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     FakeQuantOptions,

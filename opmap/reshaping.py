@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.idioms.bits import bits_of, check_types, number_of
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis
 from tflite_ort.opmap.idioms.computed_order import transpose_as_computed
@@ -31,7 +32,6 @@ from tflite_ort.opmap.idioms.padding import (
 from tflite_ort.opmap.idioms.pairs import as_pairs
 from tflite_ort.opmap.idioms.rescaled_codes import operand_to_join
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.constants import carried_type
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ActivationFunctionType,

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.idioms.fixed_point import (
     exact_product,
     reach,
@@ -18,7 +19,6 @@ from tflite_ort.opmap.idioms.fixed_point import (
     rescaled,
 )
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.constants import carried_type
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tflite_ort.opmap.graph.forms import Domain, Form, Layout
+from tflite_ort.opmap.graph.forms import Domain, Form, Layout, carried_type
 from tflite_ort.opmap.graph.graph import Graph
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.constants import carried_type
 from tflite_ort.schema import OperatorView, Specialized, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.complex_pairs import paired_shape, part_dtype

@@ -1,22 +1,24 @@
-"""The forms that a TFLite tensor can have in the ONNX graph, and the target of a graph."""
+"""The forms that a TFLite tensor can have in the ONNX graph, the codes that carry quantized data,
+and the target of a graph."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from tflite_ort.base.records import record
 from tflite_ort.opmap.graph.choices import Chooser, plainest
-from tflite_ort.opmap.onnx_graph.constants import carried_type
 from tflite_ort.opmap.onnx_graph.opsets import OPSET
-from tflite_ort.schema import TensorView
+from tflite_ort.schema import TensorType, TensorView
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.sizes import is_one
 
+Array = npt.NDArray[Any]
 Size = TypeVar("Size", bound=int | str)
 
 
@@ -97,6 +99,12 @@ _SUFFIXES: dict[Layout | Domain, str] = {
 }
 
 
+def has_rows_alone(forms: Iterable[Form]) -> bool:
+    """Whether a tensor with these forms has its rows, and not yet its own shape."""
+    layouts = {layout for layout, _ in forms}
+    return Layout.ROWS in layouts and Layout.LAST not in layouts
+
+
 @record
 class Target:
     """What a graph is made for; the defaults are exact on every ONNX runtime.
@@ -152,49 +160,20 @@ class Target:
     channels_first: frozenset[str] = frozenset()
     ignored_clip: bool = False
 
-    # What ONNX Runtime's own kernels for the CPU do, and others may not:
-
     @property
-    def exact_int8_products(self) -> bool:
-        """Whether products of 8-bit codes are exact, also those of ONNX Runtime's own operators."""
+    def exact_integers(self) -> bool:
+        """Whether integers are computed as ONNX Runtime's kernels for the CPU do it: products of
+        8-bit codes are exact, also those of its own operators, 64-bit integers have 64 bits, a Cast
+        to a type that does not hold a number keeps its lowest bits, and Gather counts indices below
+        0 from the end."""
         return self.cpu_kernels
 
     @property
-    def exact_int64(self) -> bool:
-        """Whether 64-bit integers are computed in 64 bits."""
-        return self.cpu_kernels
-
-    @property
-    def casts_wrap(self) -> bool:
-        """Whether a Cast of an integer to a type that does not hold it keeps its lowest bits, which
-        ONNX leaves open."""
-        return self.cpu_kernels
-
-    @property
-    def counts_from_end(self) -> bool:
-        """Whether Gather counts indices below 0 from the end."""
-        return self.cpu_kernels
-
-    @property
-    def codes_last(self) -> bool:
-        """Whether layers of codes have their channels last, with a Transpose before and after each:
-        two of them cancel, a Transpose and a Reshape do not."""
-        return self.cpu_kernels
-
-    @property
-    def tables_of_codes(self) -> bool:
-        """Whether a LeakyRelu between codes is one lookup in a table of all codes."""
-        return self.cpu_kernels
-
-    @property
-    def repeats_constants(self) -> bool:
-        """Whether constants that broadcast may be held repeated. A file holds them once, and ONNX
-        Runtime folds the node that repeats them."""
-        return self.cpu_kernels
-
-    @property
-    def shapes_of_images(self) -> bool:
-        """Whether rules on nodes ask for the shapes of channels-first values."""
+    def optimized(self) -> bool:
+        """Whether ONNX Runtime's optimizer for the CPU gets the graph at once. Its layers of codes
+        have their channels last, with a Transpose before and after each, of which two cancel. A
+        LeakyRelu between codes becomes one lookup in a table. Constants that broadcast may be held
+        repeated; a file holds them once, with a node that the optimizer folds."""
         return self.cpu_kernels
 
     @property
@@ -216,3 +195,37 @@ class Target:
         if self.carried_boundary and tensor.is_quantized:
             return NUMPY_DTYPE[carried_type(tensor)]
         return tensor.dtype
+
+
+def carried_type(tensor: TensorView) -> TensorType:
+    """The type in which a quantised tensor's codes stand in the graph: uint8 for int8."""
+    return TensorType.UINT8 if tensor.type is TensorType.INT8 else tensor.type
+
+
+def carried(
+    codes: Array, type_: TensorType, zero_point: npt.NDArray[np.int64], to: TensorType
+) -> tuple[Array, Array]:
+    """8-bit codes and their zero points as type `to`: moved by 128 where the signs differ."""
+    return carried_codes(codes, type_, to), carried_zero_point(codes.dtype, type_, zero_point, to)
+
+
+def carried_codes(codes: Array, type_: TensorType, to: TensorType) -> Array:
+    """The codes that `carried` gives."""
+    if not _moves(type_, to):
+        return codes
+    # Flipping the top bit adds 128 (int8 to uint8) or takes it away.
+    flipped = np.bitwise_xor(np.asarray(codes, order="C").view(np.uint8), np.uint8(128))
+    return flipped.view(NUMPY_DTYPE[to])
+
+
+def carried_zero_point(
+    dtype: np.dtype[Any], type_: TensorType, zero_point: npt.NDArray[np.int64], to: TensorType
+) -> Array:
+    """The zero points that `carried` gives for codes of `dtype`."""
+    if not _moves(type_, to):
+        return zero_point.astype(dtype)
+    return (zero_point + (128 if to is TensorType.UINT8 else -128)).astype(NUMPY_DTYPE[to])
+
+
+def _moves(type_: TensorType, to: TensorType) -> bool:
+    return type_ is not to and type_ in (TensorType.INT8, TensorType.UINT8)

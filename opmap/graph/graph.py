@@ -19,9 +19,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.base.records import replace
-from tflite_ort.opmap.graph.forms import Domain, Form, Layout, Target, form_suffix, same_order
-from tflite_ort.opmap.graph.nodes import Build
-from tflite_ort.opmap.graph.noted_nodes import Attempt, NotedNodes
+from tflite_ort.opmap.graph.forms import (
+    Domain,
+    Form,
+    Layout,
+    Target,
+    carried,
+    carried_type,
+    form_suffix,
+    has_rows_alone,
+    same_order,
+)
+from tflite_ort.opmap.graph.nodes import Attempt, Build
+from tflite_ort.opmap.graph.quantized_nodes import QuantizedNodes
 from tflite_ort.opmap.graph.rows import (
     as_rows,
     as_vector,
@@ -29,9 +39,7 @@ from tflite_ort.opmap.graph.rows import (
     is_vector,
     row_shape,
 )
-from tflite_ort.opmap.graph.shaped_nodes import one_is_inferred
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.constants import carried, carried_type
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,
@@ -40,7 +48,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.values.complex_pairs import is_complex, paired, paired_shape, part_dtype
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import is_known, one_is_inferred
 
 Array = npt.NDArray[Any]
 
@@ -55,7 +63,7 @@ _FAILING_ON_NONE = frozenset({"Add", "Mul", "Softmax"})
 _LONG_NAME = 100
 
 
-class Graph(NotedNodes):
+class Graph(QuantizedNodes):
     """The ONNX nodes, and the forms of every tensor so far."""
 
     def __init__(self, target: Target, translate: Translate | None = None) -> None:
@@ -307,7 +315,7 @@ class Graph(NotedNodes):
         forms = self._forms.setdefault(tensor.index, {})
         self._journal.append((tensor.index, form, forms.get(form)))
         forms[form], layout = value, form[0]
-        if self.target.shapes_of_images and layout is Layout.FIRST and is_known(*tensor.shape):
+        if layout is Layout.FIRST and is_known(*tensor.shape):
             value.shape = layout.shape(tensor.shape)  # see `keep_blocks` and `make_symmetric`
         named = value.name in self._after_tensors or value.name in self.output_names
         if value.producer() is None or named:
@@ -345,7 +353,7 @@ class Graph(NotedNodes):
             raise Untranslatable(f"tensor {tensor.name!r} has no value here")
         if layout is Layout.ROWS:
             return self._derive_rows(tensor, domain, forms)
-        if self._is_in_rows(tensor):
+        if has_rows_alone(forms):
             for _, present in [key for key in forms if key[0] is Layout.ROWS]:
                 rows, sizes = forms[Layout.ROWS, present], row_shape(tensor)
                 if min(sizes) > 0 and rows.producer() is not None:
@@ -408,7 +416,7 @@ class Graph(NotedNodes):
     def transposes_cancel(self, tensor: TensorView) -> bool:
         """Whether Transposes of `tensor` cancel others: ONNX Runtime's own layers of codes are
         channels-last, and have one before and one after them."""
-        return self.target.codes_last and tensor.is_quantized and tensor.rank == 4
+        return self.target.optimized and tensor.is_quantized and tensor.rank == 4
 
     def _read_expanded(
         self, tensor: TensorView, layout: Layout, domain: Domain, rank: int

@@ -1,34 +1,64 @@
-"""The list of ONNX nodes under construction: nodes are appended and named, some with bodies."""
+"""The list of ONNX nodes under construction: nodes are appended and named, some with bodies.
+
+Nodes that give sizes look for them in the forms of the present operator's inputs. Rules leave notes
+on tensors here for the operators that come later.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count, groupby
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.opmap.graph.def_use import DefUse
+from tflite_ort.opmap.graph.forms import Domain, Form, Layout, has_rows_alone
+from tflite_ort.opmap.graph.rows import rows_agree
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.constants import Constants
 from tflite_ort.opmap.onnx_graph.opsets import OPSET, Inputs, spelled
-from tflite_ort.schema import Untranslatable
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema import OperatorView, TensorView, Untranslatable
+from tflite_ort.schema.values.complex_pairs import is_complex
+from tflite_ort.schema.values.sizes import (
+    is_known,
+    known_product,
+    may_differ,
+    one_is_inferred,
+)
 
 _LARGEST = float(np.finfo(np.float32).max)  # that an attribute can be
 Build = Callable[[Sequence[ir.Value]], Sequence[ir.Value]]
 
 
 class Nodes:
-    """Nodes in execution order, and the initializers that they use."""
+    """Nodes in execution order, and the initializers that they use.
+
+    Attributes:
+        uses: what makes and reads the tensors of the operators that become nodes.
+    """
 
     def __init__(self) -> None:
         self.nodes: list[ir.Node] = []
         self.constants = Constants()
+        self.uses = DefUse((), ())
         self._names: set[str] = set()
         self._counts: dict[str, int] = {}
         self._label = "boundary"
         self._depth = 0  # how many bodies the nodes are in
         self.opset = OPSET
+        self._forms: dict[int, dict[Form, ir.Value]] = {}
+        # By tensor and form that was given a value, the value before.
+        self._journal: list[tuple[int, Form, ir.Value | None]] = []
+        self._sized: Sequence[TensorView] = ()  # the inputs of the present operator
+        self._sizes: dict[int, ir.Value] = {}
+        self._notes: dict[tuple[str, int], Any] = {}
+        self._made_by: dict[int, OperatorView[Any]] = {}
+        self._results: frozenset[int] = frozenset()
+        self._made: Sequence[TensorView] = ()
+        self._fresh = count(-(1 << 40), -1)
 
     def op(
         self, op_type: str, *inputs: ir.Value | None, domain: str = "", **attributes: Any
@@ -134,3 +164,162 @@ class Nodes:
             candidate = f"{name}_{count}"
         self._names.add(candidate)
         return candidate
+
+    # Sizes ---------------------------------------------------------------------------------------
+
+    def shape(self, sizes: Sequence[int]) -> ir.Value:
+        """`sizes` as int64 [n]: a constant, the shape of an input, or a Concat of `size` values."""
+        if is_known(*sizes):
+            return self.ints(sizes)
+        for tensor in self._sized:
+            whole = self._forms.get(tensor.index, {}).get((Layout.LAST, Domain.REAL))
+            if whole is not None and not may_differ(tensor.shape, sizes):
+                return self.op("Shape", whole)
+        parts: list[ir.Value] = []
+        for run in (list(run) for _, run in groupby(sizes, is_known)):
+            parts += [self.ints(run)] if is_known(*run) else map(self.size, run)
+        return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=0)
+
+    def size(self, size: int) -> ir.Value:
+        """`size` as int64 [1]: a constant, or a dimension of an input of the operator.
+
+        Raises:
+            Untranslatable: no input has it as a dimension.
+        """
+        if is_known(size):
+            return self.ints([size])
+        for tensor in self._sized:
+            axis = next((i for i, n in enumerate(tensor.shape) if n is size), None)
+            if axis is not None:
+                if id(size) not in self._sizes:
+                    self._sizes[id(size)] = self._dimension(tensor, axis)
+                return self._sizes[id(size)]
+        raise Untranslatable("a shape depends on data")
+
+    def _dimension(self, tensor: TensorView, axis: int) -> ir.Value:
+        values = {layout: value for (layout, _), value in self._forms[tensor.index].items()}
+        if values.keys() == {Layout.ROWS}:
+            values = {Layout.LAST: self.reshape(values[Layout.ROWS], tensor.shape)}
+        layout = next(layout for layout in values if layout is not Layout.ROWS)
+        value, place = values[layout], layout.axis(axis, tensor.rank)
+        return self.op("Shape", value, start=place, end=place + 1)
+
+    def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
+        """Reshape; sizes of 0 are allowed, and one unknown size is inferred."""
+        value = ir.before_reshapes(value)  # of two in a row the second is enough
+        if value.shape is not None and is_known(*shape) and tuple(value.shape) == tuple(shape):
+            return value
+        if not one_is_inferred(shape) and (not is_known(*shape) or 0 in shape):
+            return self.op("Reshape", value, self.shape(shape), allowzero=1)
+        target = [size if is_known(size) else -1 for size in shape]
+        return self.op("Reshape", value, self.ints(target))
+
+    # Notes, and layouts --------------------------------------------------------------------------
+
+    def fresh_index(self) -> int:
+        """An index that no tensor of the file has, for one that a rule makes."""
+        return next(self._fresh)
+
+    def has(self, tensor: TensorView) -> bool:
+        """Whether `tensor` has a value in the graph already."""
+        return bool(self._forms.get(tensor.index))
+
+    def is_in(self, tensor: TensorView, layout: Layout) -> bool:
+        """Whether `tensor` has a value in `layout` already."""
+        return any(present is layout for present, _ in self._forms.get(tensor.index, ()))
+
+    def note_results(self, tensors: Iterable[TensorView]) -> None:
+        """Remember what the graph gives channels-last: it is made so, whatever else reads it."""
+        self._results = frozenset(tensor.index for tensor in tensors)
+
+    def note(self, what: str, tensor: TensorView, fact: Any) -> None:
+        """Remember what a rule knows of `tensor` for when it is asked about a later operator."""
+        self._notes[what, tensor.index] = fact
+
+    def noted(self, what: str, tensor: TensorView) -> Any:
+        """What `note` was told last; None where it was told nothing."""
+        return self._notes.get((what, tensor.index))
+
+    def forget_notes(self) -> None:
+        """Forget what rules have noted."""
+        self._notes.clear()
+
+    def later(self, make: Callable[[], None]) -> Callable[[], None]:
+        """`make` for a later operator: its nodes are named after the present one."""
+        label = self._label
+
+        def made() -> None:
+            present, self._label = self._label, label
+            make()
+            self._label = present
+
+        return made
+
+    def made_by(self, tensor: TensorView) -> OperatorView[Any] | None:
+        """The operator whose nodes make `tensor`."""
+        return self._made_by.get(tensor.index)
+
+    def layout(self, *tensors: TensorView, rows: bool = False) -> Layout:
+        """The layout in which reading all `tensors` moves the least data; what the operator makes
+        is moved too where it is a result of the graph.
+
+        Args:
+            rows: rows will do too, where all tensors have the same rows or are a constant row.
+        """
+        computed = [tensor for tensor in tensors if not tensor.is_constant]
+        forms = (self._forms.get(tensor.index, ()) for tensor in computed)
+        in_rows = any(map(has_rows_alone, forms))
+        if rows and (in_rows or self._all_have_rows(computed)) and rows_agree(tensors):
+            return Layout.ROWS
+        if in_rows:
+            return Layout.LAST
+        if any(t.rank < 3 and (t.dynamic or math.prod(t.shape) > 1) for t in computed):
+            return Layout.LAST
+        if any(map(is_complex, computed)):
+            return Layout.LAST
+        moved = dict.fromkeys((Layout.LAST, Layout.FIRST), 0)
+        for tensor in computed:
+            present = {layout for layout, _ in self._forms.get(tensor.index, {})}
+            if tensor.index in self._results:
+                present.add(Layout.LAST)
+            for layout in moved.keys() - present:
+                moved[layout] += known_product(tensor.shape)
+        given = (tensor for tensor in self._made if tensor.index in self._results)
+        moved[Layout.FIRST] += sum(known_product(tensor.shape) for tensor in given)
+        if moved[Layout.FIRST] == moved[Layout.LAST]:
+            # What follows is more likely to want channels-first.
+            return Layout.FIRST if computed else Layout.LAST
+        return min(moved, key=lambda layout: moved[layout])
+
+    def _all_have_rows(self, tensors: Sequence[TensorView]) -> bool:
+        """Whether rows of all `tensors` are there, so that it takes no node to read them."""
+        others = [tensor for tensor in tensors if tensor.rank != 2]
+        present = ({layout for layout, _ in self._forms.get(t.index, ())} for t in others)
+        return bool(others) and all(Layout.ROWS in layouts for layouts in present)
+
+
+class Attempt:
+    """What a graph had before the nodes of an operator, which it has again if the operator is
+    untranslatable."""
+
+    __slots__ = ("_before", "_graph")
+
+    def __init__(self, g: Nodes) -> None:
+        self._graph = g
+        self._before = len(g.nodes), g._sizes.copy(), g._notes.copy()
+        g._journal.clear()
+
+    def __enter__(self) -> None:
+        """The nodes follow."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        g = self._graph
+        g._label, g._sized, g._made = "boundary", (), ()
+        if kind is None or not issubclass(kind, Untranslatable):
+            return
+        nodes, g._sizes, g._notes = self._before
+        del g.nodes[nodes:]
+        for index, form, before in reversed(g._journal):
+            g._forms[index].pop(form, None)
+            if before is not None:
+                g._forms[index][form] = before

@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph.forms import Domain, Target
+from tflite_ort.opmap.graph.forms import (
+    Domain,
+    Target,
+    carried_codes,
+    carried_type,
+    carried_zero_point,
+)
 from tflite_ort.opmap.graph.nodes import Nodes
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.constants import carried_codes, carried_type, carried_zero_point
 from tflite_ort.schema import (
     ActivationFunctionType,
     ModelError,
@@ -182,7 +187,7 @@ class QuantizedNodes(Nodes):
     def _recoded(self, value: ir.Value) -> ir.Value:
         """`apart` of codes that become others. Of a LeakyRelu between them, whose slope changes
         nothing, ONNX Runtime makes one lookup in a table of all codes."""
-        if not self.target.tables_of_codes:
+        if not self.target.optimized:
             return self.apart(value)
         return self.op("LeakyRelu", value, alpha=1.0)
 

@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tflite_ort.base.records import replace
-from tflite_ort.opmap.graph.shaped_nodes import one_is_inferred
 from tflite_ort.schema import Op, TensorView
-from tflite_ort.schema.values.sizes import is_known, is_one, known_product, may_differ
+from tflite_ort.schema.values.sizes import (
+    is_known,
+    is_one,
+    known_product,
+    may_differ,
+    one_is_inferred,
+)
 
 # They give a tensor another shape and keep its elements in order.
 RESHAPES = frozenset({Op.RESHAPE, Op.SQUEEZE, Op.EXPAND_DIMS})

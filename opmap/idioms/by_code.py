@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from tflite_ort.base.optional import late
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph.forms import carried_codes, carried_type
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.constants import carried_codes, carried_type
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.semantics import quantized_range
@@ -61,7 +61,7 @@ def looked_up(
     codes = g.read(tensor, layout=layout, domain=Domain.STORED)
     index = check(g.cast(codes, ir.DataType.INT64))
     lowest = -quantized_range(carried_type(tensor))[0]
-    if lowest and g.target.counts_from_end:
+    if lowest and g.target.exact_integers:
         results = np.roll(results, lowest)
     elif lowest:
         index = g.op("Add", index, g.ints(lowest))

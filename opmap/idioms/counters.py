@@ -32,7 +32,7 @@ def check_count(g: Graph, *sizes: int) -> None:
     """Refuses many numbers, which numpy draws faster, and all where 64-bit integers may be held in
     32 bits. Without kernels nothing is refused.
     """
-    if g.target.fallback and not g.target.exact_int64:
+    if g.target.fallback and not g.target.exact_integers:
         raise Untranslatable("integers of 64 bits are left to the CPU")
     if g.target.fallback and not (is_known(*sizes) and known_product(sizes) <= _MANY):
         raise Untranslatable("numpy draws many numbers faster")

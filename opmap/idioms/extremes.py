@@ -87,7 +87,7 @@ def _limited(op_type: str, g: Graph, x: ir.Value, limit: TensorView) -> ir.Value
 def _is_multiple(g: Graph, made: TensorView, other: TensorView) -> bool:
     """Whether `made` is `other` times finite constants other than 0, so that both are NaN at the
     same places: a LEAKY_RELU written out."""
-    maker = g.maker(made)
+    maker = g.uses.maker(made)
     if maker is None or maker.op is not Op.MUL:
         return False
     if maker.options.fused_activation_function is not ActivationFunctionType.NONE:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from tflite_ort.base.optional import late
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.constants import carried_type
 from tflite_ort.schema import TensorView, Untranslatable
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE

@@ -84,9 +84,7 @@ def hybrid_input(
     return value if rounding is None else rounded(g, value, rounding, axes).reals(g)
 
 
-def hybrid_image(
-    op: OperatorView[Any], g: Graph, image: ir.Value, asymmetric: bool = True, channels: int = 1
-) -> ir.Value:
+def hybrid_image(op: OperatorView[Any], g: Graph, image: ir.Value, channels: int = 1) -> ir.Value:
     """The input [N, C, H, W]; rounded to 8 bits, image by image, if the target asks for it; cell by
     cell where LiteRT's default does so.
 
@@ -95,6 +93,7 @@ def hybrid_image(
     """
     axes = (channels,) if g.target.hybrid == "xnnpack" and rounds_cells(op) else (1, 2, 3)
     input, filter, taken = op["input"], op["filter"], is_delegated(op)
+    asymmetric = op.op is not Op.CONV_2D or rounds_with_zero_point(filter)
     return hybrid_input(g, image, input, filter, axes=axes, asymmetric=asymmetric, delegated=taken)
 
 

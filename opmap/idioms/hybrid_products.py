@@ -149,7 +149,7 @@ def digits_save_time(target: Target, weights: int, *, repeated: bool) -> bool:
 def keeps_exact_codes(g: Graph, matrix: WeightMatrix) -> bool:
     """Whether products with the codes of `matrix` are exact."""
     is_narrow = matrix.scale is not None and matrix.codes.shape[1] <= _MOST_COLUMNS
-    return g.target.exact_int8_products and is_narrow
+    return g.target.exact_integers and is_narrow
 
 
 def multiplied_codes(g: Graph, matrix: WeightMatrix) -> tuple[ir.Value, ir.Value | None]:

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph.forms import carried_codes, carried_type
 from tflite_ort.opmap.graph.rows import RESHAPES, row_shape
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.constants import carried_codes, carried_type
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.values.sizes import Shape, is_known
 
@@ -70,7 +70,7 @@ def read_operand(
     shape = _longer_shape(g, tensor, other, layout, rank)
     if shape is None:
         return g.read(tensor, layout=layout, domain=domain, rank=rank)
-    if not g.target.repeats_constants:
+    if not g.target.optimized:
         stored = Domain.STORED if domain is Domain.REAL else domain
         short = g.read(tensor, domain=stored, rank=rank)
         long = g.op("Expand", short, g.ints(shape))
@@ -100,7 +100,7 @@ def with_longer_runs(
 
     It has the same index: it is to be read as data, not by `Graph.read`.
     """
-    if not g.target.repeats_constants:
+    if not g.target.optimized:
         return tensor
     shape = _longer_shape(g, tensor, other, layout, rank)
     if shape is None:
@@ -137,21 +137,23 @@ def _longer_shape(
 def _is_apart(g: Graph, tensor: TensorView, other: TensorView) -> bool:
     """Whether the constant `tensor` is neither fused with the layer that makes `other`, nor joined
     with the constant of another layer."""
-    if not g.target.repeats_constants or tensor.type is not TensorType.FLOAT32:
+    if not g.target.optimized or tensor.type is not TensorType.FLOAT32:
         return False
     source = _before_reshapes(g, other)
     if source is not None and source.op in _LAYERS:
         return False
-    both = (op for op in g.readers(other) if tensor.index in [x.index for x in op.present_inputs()])
+    both = (
+        op for op in g.uses.readers(other) if tensor.index in [x.index for x in op.present_inputs()]
+    )
     sums = (op for op in both if op.op in (Op.ADD, Op.SUB))
-    return not any(reader.op is Op.ADD for op in sums for reader in g.readers(op.output))
+    return not any(reader.op is Op.ADD for op in sums for reader in g.uses.readers(op.output))
 
 
 def _before_reshapes(g: Graph, tensor: TensorView) -> OperatorView[Any] | None:
     """What makes the elements of `tensor`."""
-    maker = g.maker(tensor)
+    maker = g.uses.maker(tensor)
     while maker is not None and maker.op in RESHAPES and maker.inputs[0] is not None:
-        maker = g.maker(maker.inputs[0])
+        maker = g.uses.maker(maker.inputs[0])
     return maker
 
 
@@ -159,7 +161,7 @@ def _is_image(g: Graph, tensor: TensorView) -> bool:
     """Whether no layer has had a part in `tensor`."""
     reached, ahead = set[int](), [tensor]
     for _ in range(_REACH):
-        makers = [maker for each in ahead if (maker := g.maker(each)) is not None]
+        makers = [maker for each in ahead if (maker := g.uses.maker(each)) is not None]
         if any(maker.op not in _OF_IMAGES for maker in makers):
             return False
         reached.update(each.index for each in ahead)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.graph.forms import same_order as same_order
 from tflite_ort.opmap.graph.rows import has_rows
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.constants import carried_type
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE, named_types
 from tflite_ort.schema.values.sizes import is_known, may_differ, same_elements

@@ -1,4 +1,4 @@
-"""The initializers of the graph, and the codes that carry quantised data."""
+"""The initializers of the graph."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from tflite_ort.base.optional import late
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.schema import TensorType, TensorView, Untranslatable
-from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema import Untranslatable
 
 if TYPE_CHECKING:
     from tflite_ort.schema.values import semantics
@@ -150,37 +149,3 @@ class Constants:
 def _short(name: str) -> str:
     """The end of a long name: converters write whole paths, and an initializer is named often."""
     return name.rpartition("/")[2][-_NAME_LENGTH:]
-
-
-def carried_type(tensor: TensorView) -> TensorType:
-    """The type in which a quantised tensor's codes stand in the graph: uint8 for int8."""
-    return TensorType.UINT8 if tensor.type is TensorType.INT8 else tensor.type
-
-
-def carried(
-    codes: Array, type_: TensorType, zero_point: npt.NDArray[np.int64], to: TensorType
-) -> tuple[Array, Array]:
-    """8-bit codes and their zero points as type `to`: moved by 128 where the signs differ."""
-    return carried_codes(codes, type_, to), carried_zero_point(codes.dtype, type_, zero_point, to)
-
-
-def carried_codes(codes: Array, type_: TensorType, to: TensorType) -> Array:
-    """The codes that `carried` gives."""
-    if not _moves(type_, to):
-        return codes
-    # Flipping the top bit adds 128 (int8 to uint8) or takes it away.
-    flipped = np.bitwise_xor(np.asarray(codes, order="C").view(np.uint8), np.uint8(128))
-    return flipped.view(NUMPY_DTYPE[to])
-
-
-def carried_zero_point(
-    dtype: np.dtype[Any], type_: TensorType, zero_point: npt.NDArray[np.int64], to: TensorType
-) -> Array:
-    """The zero points that `carried` gives for codes of `dtype`."""
-    if not _moves(type_, to):
-        return zero_point.astype(dtype)
-    return (zero_point + (128 if to is TensorType.UINT8 else -128)).astype(NUMPY_DTYPE[to])
-
-
-def _moves(type_: TensorType, to: TensorType) -> bool:
-    return type_ is not to and type_ in (TensorType.INT8, TensorType.UINT8)

@@ -10,9 +10,9 @@ from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import Translator, custom_translator, translator
+from tflite_ort.opmap.rules.operators.matching import Producers
 from tflite_ort.opmap.rules.rule import Cut, NodesAround, Rule, Stage, View, show
 from tflite_ort.opmap.rules.table import RULES
-from tflite_ort.schema import TensorView
 from tflite_ort.schema.values.operators import Key, key_of
 from tflite_ort.versioning.registry import Entry, Registry
 
@@ -20,20 +20,20 @@ _Asked = tuple[Rule, Callable[..., Any]]
 
 
 def rewrite_operators(
-    operators: Sequence[View],
-    results: Sequence[TensorView],
-    registry: Registry[Translator],
-    target: Target,
-) -> tuple[Sequence[View], Mapping[int, Sequence[Cut]]]:
+    producers: Producers, registry: Registry[Translator], target: Target
+) -> tuple[Producers, Mapping[int, Sequence[Cut]]]:
     """The operators of a graph by the rules on operators, and by index of an operator what is cut
     before it."""
     cuts: dict[int, Sequence[Cut]] = {}
-    present = frozenset([op.op for op in operators])
+    present = frozenset([op.op for op in producers.operators])
     for rule in RULES:
         if rule.stage is Stage.OPERATORS and rule.may_be_in(present) and rule.applies(target):
-            operators, more = rule.loaded()(operators, results, registry)
-            cuts.update(more)
-    return operators, cuts
+            operators, more = rule.loaded()(producers, registry)
+            if operators is not producers.operators or more:
+                sources = [cut.source for before in more.values() for cut in before]
+                producers = Producers(operators, [*producers.results, *sources])
+                cuts.update(more)
+    return producers, cuts
 
 
 def translate_by_rules(op: View, g: Graph, entry: Entry[Translator]) -> None:

@@ -18,6 +18,7 @@ from tflite_ort.opmap.onnx_graph.opsets import OPSET as OPSET
 from tflite_ort.opmap.registry import Translator
 from tflite_ort.opmap.rules.engine import rewrite_nodes, rewrite_operators, translate_by_rules
 from tflite_ort.opmap.rules.operators.groups import Group, groups
+from tflite_ort.opmap.rules.operators.matching import Producers
 from tflite_ort.opmap.rules.rule import Cut, NodesAround, Stage
 from tflite_ort.schema import (
     BridgeError,
@@ -77,21 +78,20 @@ def lower(
 
     All operators are tried, even after a refusal, so that all refusals come at once.
     """
-    operators, cuts = rewrite_operators(operators, outputs, registry, target)
+    uses, cuts = rewrite_operators(Producers(operators, outputs), registry, target)
     g, dimensions = Graph(target, partial(translate, registry=registry)), dict[int, str]()
     input_names = unique_names(inputs, "input", set())
     output_names = unique_names(outputs, "output", set(input_names))
     g.reserve(output_names)
-    g.note_operators(operators)
+    g.uses = uses
     g.note_results(tensor for tensor in outputs if target.layout(tensor) is Layout.LAST)
     arguments = [
         g.add_input(tensor, name, _dimensions(tensor, name, dimensions))
         for tensor, name in zip(inputs, input_names, strict=True)
     ]
     refusals: dict[int, str] = {}
-    cut = [each.source for before in cuts.values() for each in before]
-    grouped = groups(operators, [*outputs, *cut], registry, target)
-    alone = _one_by_one(operators, g, grouped, cuts) if grouped or cuts else operators
+    grouped = groups(uses, registry, target)
+    alone = _one_by_one(uses.operators, g, grouped, cuts) if grouped or cuts else uses.operators
     for op in alone:
         try:
             translate(op, g, registry)

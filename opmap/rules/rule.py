@@ -22,8 +22,8 @@ View = OperatorView[Any]
 class Stage(Enum):
     """When a rule is asked, and what its function takes and returns.
 
-    - `OPERATORS`, before a graph is translated: ``(operators, results, registry)`` gives the
-      operators that take their place, and what is cut before each, see `unread_rows`.
+    - `OPERATORS`, before a graph is translated: ``(producers, registry)`` gives the operators that
+      take the place of those of `producers`, and what is cut before each, see `unread_rows`.
     - `GROUPS`, of operators that are translated together: ``(around)`` gives the groups, see
       `groups`.
     - `TREES`, the same by a table of patterns in place of a function. Of the rules that stand side

@@ -174,3 +174,8 @@ def quotient(shape: Sequence[int], divisor: int = 1) -> int:
     if len(unknown) != 1 or not is_known(divisor) or not known or known % divisor:
         return unknown_size()
     return multiple(cancelled(unknown, ())[0][0], known // divisor)
+
+
+def one_is_inferred(shape: Sequence[int]) -> bool:
+    """Whether `shape` has one unknown size, which Reshape infers from a -1."""
+    return sum(not is_known(size) for size in shape) == 1 and known_product(shape) > 0

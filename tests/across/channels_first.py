@@ -11,8 +11,8 @@ from tests.one_op import Case, assert_close
 from tflite_ort.fallback_kernels import kernel
 from tflite_ort.opmap import OPSET, Domain, Graph, Layout, translator
 from tflite_ort.opmap.graph import Target
+from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.constants import carried_type
 from tflite_ort.opmap.rules.lowering import PORTABLE, translate
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.providers.trials import exact_weight_type

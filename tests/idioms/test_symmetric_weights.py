@@ -9,7 +9,7 @@ from tests.across.channels_first import check_channels_first
 from tests.one_op import Case, T
 from tflite_ort.opmap import Graph
 from tflite_ort.opmap.graph import Target
-from tflite_ort.opmap.idioms.symmetric_weights import symmetric
+from tflite_ort.opmap.idioms.convolution_operands import symmetric
 from tflite_ort.schema import (
     Conv2DOptions,
     DepthwiseConv2DOptions,

@@ -63,7 +63,7 @@ def _product(
 def _sharing(op: View, g: Graph) -> int:
     """How many layers of the size of `op` read its rows, it being one of them."""
     size = op["filter"].shape
-    layers = (each for each in g.readers(op["input"]) if each.op is Op.FULLY_CONNECTED)
+    layers = (each for each in g.uses.readers(op["input"]) if each.op is Op.FULLY_CONNECTED)
     alike = sum(
         each["input"].index == op["input"].index
         and each["filter"].shape == size

@@ -21,8 +21,7 @@ import numpy.typing as npt
 from tflite_ort.base.records import record, replace
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.choices import Lowering
-from tflite_ort.opmap.idioms.convolution_operands import repeated
-from tflite_ort.opmap.idioms.windows import WindowAxis, image_windows
+from tflite_ort.opmap.idioms.convolution_operands import WindowAxis, image_windows, repeated
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.rule import Rest
 from tflite_ort.schema import (

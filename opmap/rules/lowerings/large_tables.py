@@ -10,7 +10,7 @@ from math import prod
 from tflite_ort.opmap.gather_scatter import gathered
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.choices import Lowering
-from tflite_ort.opmap.onnx_graph.constants import carried_type
+from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.rules.rule import Rest, View
 
 # A copy of so many elements takes longer than what follows.

@@ -21,7 +21,12 @@ from tflite_ort.opmap.graph import Graph, Layout, Target
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.graph.costs import rounding_costs
 from tflite_ort.opmap.graph.rows import has_rows
-from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias
+from tflite_ort.opmap.idioms.convolution_operands import (
+    WindowAxis,
+    accumulator_bias,
+    image_windows,
+    run_of,
+)
 from tflite_ort.opmap.idioms.hybrid import (
     Codes,
     Rounding,
@@ -32,7 +37,6 @@ from tflite_ort.opmap.idioms.hybrid import (
     rounds_cells,
     rounds_with_zero_point,
 )
-from tflite_ort.opmap.idioms.windows import WindowAxis, image_windows, run_of
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.lowerings.rows_of_channels import is_read_in_rows
 from tflite_ort.opmap.rules.operators.absorbed_pad import without_pad

@@ -8,9 +8,8 @@ from functools import partial
 
 from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.graph.choices import Lowering
-from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias
-from tflite_ort.opmap.idioms.hybrid import hybrid_image, rounds_with_zero_point
-from tflite_ort.opmap.idioms.windows import image_windows
+from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias, image_windows
+from tflite_ort.opmap.idioms.hybrid import hybrid_image
 from tflite_ort.opmap.rules.rule import Rest, View, cpu
 from tflite_ort.schema.values.sizes import is_known
 
@@ -48,7 +47,7 @@ def _of_rows(op: View, g: Graph) -> None:
     windows = image_windows(op, (kh, kw))
     assert windows is not None, "the sizes are known"
     (top, bottom), (left, right) = ((each.before, each.after) for each in windows)
-    rows = hybrid_image(op, g, g.read(input), rounds_with_zero_point(filter), channels=3)
+    rows = hybrid_image(op, g, g.read(input), channels=3)
     result = g.op(
         "Conv",
         g.reshape(rows, (batch, 1, height, width * channels)),

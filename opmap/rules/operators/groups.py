@@ -17,7 +17,7 @@ from tflite_ort.opmap.rules.operators.matching import Producers, may_follow
 from tflite_ort.opmap.rules.operators.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.opmap.rules.rule import Rule, Stage
 from tflite_ort.opmap.rules.table import RULES
-from tflite_ort.schema import Op, TensorView
+from tflite_ort.schema import Op
 from tflite_ort.versioning.registry import Registry
 
 if TYPE_CHECKING:
@@ -62,16 +62,19 @@ class GroupsAround:
     """What rules on groups know.
 
     Args:
-        operators: in execution order.
-        results: the tensors that are read from outside.
+        producers: what makes and reads the tensors.
         grouped: by index of an operator, the group that it is in by now.
     """
 
-    operators: Sequence[View]
-    results: Sequence[TensorView]
+    producers: Producers
     registry: Registry[Translator]
     target: Target
     grouped: dict[int, Group]
+
+    @property
+    def operators(self) -> Sequence[View]:
+        """In execution order."""
+        return self.producers.operators
 
     def own(self, operators: Sequence[View]) -> bool:
         """Whether the library's translators are those of `operators`."""
@@ -79,21 +82,14 @@ class GroupsAround:
 
 
 def groups(
-    operators: Sequence[View],
-    results: Sequence[TensorView],
-    registry: Registry[Translator],
-    target: Target,
+    producers: Producers, registry: Registry[Translator], target: Target
 ) -> dict[int, Group]:
     """By index of an operator, the group that it is in.
 
     An operator whose translator was replaced is in no group: it is to be translated by that.
-
-    Args:
-        operators: in execution order.
-        results: the tensors that are read from outside.
     """
-    around = GroupsAround(operators, results, registry, target, {})
-    for stage, rules in _in_order(frozenset([op.op for op in operators])):
+    around = GroupsAround(producers, registry, target, {})
+    for stage, rules in _in_order(frozenset([op.op for op in producers.operators])):
         asked = [rule for rule in rules if rule.applies(target)]
         if stage is Stage.TREES:
             _add_trees(around, asked)
@@ -126,7 +122,7 @@ def paired(around: GroupsAround) -> Iterator[Group]:
 
 def pooled(around: GroupsAround) -> Iterator[Group]:
     """Convolutions of codes and the maximum behind them."""
-    for pair, plan in pooled_columns.pooled(around.operators, around.results):
+    for pair, plan in pooled_columns.pooled(around.producers):
         if around.own(pair):
             yield Group(pair, plan, pair[-1])
 
@@ -136,7 +132,7 @@ def unrolled(around: GroupsAround) -> Iterator[Group]:
     if not _may_be_unrolled(around.operators):
         return
     emitted = {index: group.place for index, group in around.grouped.items()}
-    found = unrolled_nodes.unrolled(around.operators, around.results, emitted, around.target)
+    found = unrolled_nodes.unrolled(around.producers, emitted, around.target)
     for members, place, plan in found:
         if around.own(members):
             yield Group(members, plan, place)
@@ -145,7 +141,7 @@ def unrolled(around: GroupsAround) -> Iterator[Group]:
 def returned(around: GroupsAround) -> Iterator[Group]:
     """Chains of movements after which elements stand where they stood."""
     if sum(op.op is Op.TRANSPOSE for op in around.operators) > 1:
-        for chain in returns.chains(around.operators, around.results):
+        for chain in returns.chains(around.producers):
             taken = any(each.index in around.grouped for each in chain.operators)
             if around.own(chain.operators) and not taken:
                 yield Group(chain.members, chain.plan, chain.operators[-1])
@@ -163,7 +159,7 @@ def _add_trees(around: GroupsAround, rules: Sequence[Rule]) -> None:
     if not rules:
         return
     operators, grouped = around.operators, around.grouped
-    table, producers = _by_root(tuple(rules)), Producers(operators, around.results)
+    table, producers = _by_root(tuple(rules)), around.producers
     surroundings = Surroundings(producers, around.target)
     place = {op.index: number for number, op in enumerate(operators)}
     possible: dict[tuple[Op, frozenset[Op]], Sequence[Pattern]] = {}

@@ -7,10 +7,11 @@ in between: who takes a match looks at the shapes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tflite_ort.base.records import field, record
+from tflite_ort.opmap.graph.def_use import DefUse
 from tflite_ort.opmap.graph.rows import RESHAPES
 from tflite_ort.schema import ActivationFunctionType, Op, OperatorView, TensorView
 
@@ -77,33 +78,17 @@ class Found:
         return next(op for op in self.operators.values() if op.makes(index))
 
 
-class Producers:
-    """What makes and reads the tensors of a run of operators.
+class Producers(DefUse):
+    """What makes and reads the tensors of a run of operators, and the trees that stand there.
 
     Args:
+        operators: in execution order.
         results: the tensors that are read from outside.
     """
 
-    def __init__(self, operators: Sequence[View], results: Iterable[TensorView]) -> None:
-        self._makers = {out.index: op for op in operators for out in op.outputs}
-        self._readers: dict[int, list[View]] = {}
-        for op in operators:
-            for index in {tensor.index for tensor in op.present_inputs()}:
-                self._readers.setdefault(index, []).append(op)
-        self._results = {tensor.index for tensor in results}
+    def __init__(self, operators: Sequence[View], results: Sequence[TensorView]) -> None:
+        super().__init__(operators, results)
         self._sources: dict[int, list[View]] = {}
-
-    def maker(self, tensor: TensorView) -> View | None:
-        """The operator that makes `tensor`."""
-        return self._makers.get(tensor.index)
-
-    def readers(self, tensor: TensorView) -> Sequence[View]:
-        """The operators that read `tensor`."""
-        return self._readers.get(tensor.index, ())
-
-    def is_result(self, tensor: TensorView) -> bool:
-        """Whether `tensor` is read from outside."""
-        return tensor.index in self._results
 
     def find(self, tree: Node, op: View) -> Found | None:
         """`tree` with `op` at its root; None where it does not stand there, or where something

@@ -92,7 +92,7 @@ def _depthwise_of_source(op: View, g: Graph) -> tuple[View, PickedChannels] | No
     """DEPTHWISE_CONV_2D over what its input is channels of, in another order, and the channels of
     its result that the result of `op` is."""
     input, output, filter, bias = op["input"], op.output, op["filter"], op.get("bias")
-    readers = g.readers(output)
+    readers = g.uses.readers(output)
     if not (multiplies_codes(op, g) and input.shape[3] == filter.shape[3] and readers):
         return None
     if not all(each.op is Op.CONV_2D and _reads_cells(each, g) for each in readers):
@@ -184,7 +184,7 @@ def _picked(g: Graph, tensor: TensorView, outputs: int) -> PickedChannels | None
     if noted is not None:
         return noted
     chain, source = list[View](), tensor
-    while len(chain) < _REACH and (op := g.maker(source)) is not None:
+    while len(chain) < _REACH and (op := g.uses.maker(source)) is not None:
         given = _moved(op)
         if given is None:
             break

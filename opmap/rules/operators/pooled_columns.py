@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.convolution_operands import check_types
-from tflite_ort.opmap.idioms.windows import image_windows
+from tflite_ort.opmap.idioms.convolution_operands import check_operands, image_windows
 from tflite_ort.opmap.rules.lowerings.column_groups import pooled_lowerings
 from tflite_ort.opmap.rules.operators.absorbed_pad import without_pad
 from tflite_ort.opmap.rules.operators.matching import Producers
 from tflite_ort.opmap.rules.operators.pattern import Emit, View
-from tflite_ort.schema import Op, TensorView, Untranslatable
+from tflite_ort.schema import Op, Untranslatable
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, said_of_file
 from tflite_ort.schema.values.sizes import is_known
 
@@ -20,13 +19,12 @@ from tflite_ort.schema.values.sizes import is_known
 Pooled = tuple[tuple[View, View], Emit]
 
 
-def pooled(operators: Sequence[View], results: Sequence[TensorView]) -> Iterator[Pooled]:
-    """The convolutions among `operators` that only a maximum reads, whose windows lie side by side.
+def pooled(producers: Producers) -> Iterator[Pooled]:
+    """The convolutions that only a maximum reads, whose windows lie side by side.
 
     The nodes are those of both where the chosen lowering begins with ``pooled``.
     """
-    producers = Producers(operators, results)
-    for pool in operators:
+    for pool in producers.operators:
         if pool.op is not Op.MAX_POOL_2D or len(pool.present_inputs()) != 1:
             continue
         conv = producers.maker(pool.present_inputs()[0])
@@ -70,7 +68,7 @@ def _emit(conv: View, g: Graph, pool: View) -> None:
 
 def _chosen(conv: View, pool: View, g: Graph) -> Callable[[], None] | None:
     """What adds the nodes of both; None where the target prefers others."""
-    check_types(conv["input"], conv["filter"])
+    check_operands(conv)
     if not _lies_side_by_side(conv, pool):
         return None
     op = without_pad(conv, g)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.windows import WindowAxis, image_windows
+from tflite_ort.opmap.idioms.convolution_operands import WindowAxis, image_windows
 from tflite_ort.opmap.rules.operators.absorbed_pad import over_pad
 from tflite_ort.schema import OperatorView, Padding, TensorType
 from tflite_ort.schema.values.semantics import conv_output_size, explicit_padding

@@ -39,11 +39,10 @@ class Chain:
     plan: Emit
 
 
-def chains(operators: Sequence[View], results: Sequence[TensorView]) -> Iterator[Chain]:
+def chains(producers: Producers) -> Iterator[Chain]:
     """The chains that end with a TRANSPOSE and take fewer nodes than their operators."""
-    producers = Producers(operators, results)
     done = set[int]()
-    for op in reversed(operators):  # the longest chains end last
+    for op in reversed(producers.operators):  # the longest chains end last
         if op.op is not Op.TRANSPOSE or op.index in done or not is_plain(op):
             continue
         move = _move(moves_before(op, producers))
@@ -102,7 +101,7 @@ def _emit_move(move: Move, g: Graph, output: TensorView, domain: Domain) -> None
     places = sorted(range(len(runs)), key=lambda place: -runs[place][1])
     value = g.reshape(g.read(move.x, domain=domain), [runs[place][0] for place in places])
     value = g.op("Transpose", value, perm=[places.index(place) for place in range(len(runs))])
-    is_rows = has_rows(output) and any(each.op in RESHAPES for each in g.readers(output))
+    is_rows = has_rows(output) and any(each.op in RESHAPES for each in g.uses.readers(output))
     layout = Layout.ROWS if is_rows else Layout.LAST
     shape = row_shape(output) if is_rows else output.shape
     g.write(output, g.reshape(value, shape), layout=layout, domain=domain)

@@ -21,6 +21,7 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.costs import layer_costs
 from tflite_ort.opmap.graph.rows import has_rows, row_shape
 from tflite_ort.opmap.registry import Translator, translator
+from tflite_ort.opmap.rules.operators.matching import Producers
 from tflite_ort.opmap.rules.operators.needed_rows import Rows, View, has_rule, rows_cut, rows_needed
 from tflite_ort.schema import Op, OperatorView, ReshapeOptions, TensorType, TensorView
 from tflite_ort.versioning.registry import Registry
@@ -63,46 +64,31 @@ class Narrowed(NamedTuple):
     cuts: Mapping[int, Sequence[Cut]] = MappingProxyType({})
 
 
-def without_unread_rows(
-    operators: Sequence[View], outputs: Sequence[TensorView], registry: Registry[Translator]
-) -> Narrowed:
-    """`operators` with fewer rows where that saves more than the slices take.
-
-    Args:
-        operators: in execution order.
-        outputs: what is read from outside.
-    """
-    ends = _ends(operators, outputs)
+def without_unread_rows(producers: Producers, registry: Registry[Translator]) -> Narrowed:
+    """The operators with fewer rows where that saves more than the slices take."""
+    operators, ends = producers.operators, _ends(producers)
     if not ends:
         return Narrowed(operators)
     demand = _Demand(ends, registry)
-    demand.read.update((tensor.index, None) for tensor in outputs)
+    demand.read.update((tensor.index, None) for tensor in producers.results)
     for op in reversed(operators):
         demand.take(op)
     return _Narrowing(demand).narrowed(operators) if demand.parts else Narrowed(operators)
 
 
-def _ends(operators: Sequence[View], outputs: Sequence[TensorView]) -> dict[int, Rows]:
+def _ends(producers: Producers) -> dict[int, Rows]:
     """By operator that cuts rows out of what nothing else reads, these rows."""
-    found = {op.index: (op, rows) for op in operators if (rows := rows_cut(op)) is not None}
-    if not found:
-        return {}
-    sources = {each.inputs[0].index for each, _ in found.values() if each.inputs[0] is not None}
-    makers = {t.index for op in operators if has_rule(op) for t in op.outputs}
-    read: defaultdict[int, set[Rows | None]] = defaultdict(set)
-    for tensor in outputs:
-        read[tensor.index].add(None)
-    for op in operators:
-        rows = found[op.index][1] if op.index in found else None
-        for tensor in op.present_inputs():
-            if tensor.index in sources:
-                read[tensor.index].add(rows)
-    narrow = {index for index in sources & makers if len(read[index]) == 1}
-    return {
-        index: rows
-        for index, (op, rows) in found.items()
-        if op.inputs[0] is not None and op.inputs[0].index in narrow
-    }
+    cuts = {op.index: rows for op in producers.operators if (rows := rows_cut(op)) is not None}
+    ends = dict[int, Rows]()
+    for op in producers.operators:
+        source, rows = op.inputs[0] if op.index in cuts else None, cuts.get(op.index)
+        if source is None or rows is None or producers.is_result(source):
+            continue
+        maker, readers = producers.maker(source), producers.readers(source)
+        alike = all(cuts.get(reader.index) == rows for reader in readers)
+        if maker is not None and has_rule(maker) and alike:
+            ends[op.index] = rows
+    return ends
 
 
 class _Demand:

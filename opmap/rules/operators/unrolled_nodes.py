@@ -12,6 +12,7 @@ from typing import Any
 from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.loops.recurrent_cell_nodes import cell_node
 from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.rules.operators.matching import Producers
 from tflite_ort.opmap.rules.operators.pattern import Emit
 from tflite_ort.opmap.rules.operators.unrolled_places import Chain, Chains, Joined, Source
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
@@ -22,19 +23,16 @@ View = OperatorView[Any]
 
 
 def unrolled(
-    operators: Sequence[View],
-    results: Sequence[TensorView],
-    emitted: Mapping[int, View],
-    target: Target,
+    producers: Producers, emitted: Mapping[int, View], target: Target
 ) -> Iterator[tuple[Sequence[View], View, Emit]]:
     """Of each unrolled cell its operators, the one where its node is added, and what adds it.
 
     Args:
-        results: the tensors that are read from outside.
         emitted: by index of an operator in a group, the operator where its nodes are added.
     """
+    operators = producers.operators
     try:
-        chains = Chains(operators, results, emitted, target)
+        chains = Chains(operators, producers.results, emitted, target)
     except (*MALFORMED_OPERATOR, Untranslatable):  # which operator is, its translator says
         return
     by_index = {op.index: op for op in operators}

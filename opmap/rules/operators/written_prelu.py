@@ -41,10 +41,10 @@ _TREES: Sequence[tuple[Node, float]] = (
 
 
 def with_prelu(
-    operators: Sequence[View], results: Sequence[TensorView], registry: Registry[Translator]
+    producers: Producers, registry: Registry[Translator]
 ) -> tuple[Sequence[View], MappingProxyType[int, Any]]:
     """The operators with PRELU in place of what is one; nothing is cut."""
-    producers = Producers(operators, results)
+    operators = producers.operators
     tensors = chain.from_iterable((*op.present_inputs(), *op.outputs) for op in operators)
     fresh = count(1 + max(tensor.index for tensor in tensors))
     made: dict[int, View] = {}
@@ -59,8 +59,9 @@ def with_prelu(
                 made[op.index] = _prelu(op, found[_X], slopes)
                 gone |= found.operators.keys() - {op.index}
                 break
-    kept = [made.get(op.index, op) for op in operators if op.index not in gone]
-    return kept, MappingProxyType({})
+    if made:
+        operators = [made.get(op.index, op) for op in operators if op.index not in gone]
+    return operators, MappingProxyType({})
 
 
 @cache
