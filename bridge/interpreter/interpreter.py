@@ -14,9 +14,9 @@ from tflite_ort.base.optional import late
 from tflite_ort.base.overlaps import overlap
 from tflite_ort.cache.choice import CacheChoice
 from tflite_ort.interpreter.checked_subgraph import CheckedSubgraph
-from tflite_ort.interpreter.live_views import LiveViews
 from tflite_ort.interpreter.loading import LoadedModel
 from tflite_ort.interpreter.own_methods import OwnMethods
+from tflite_ort.interpreter.tensor_values import LiveViews
 from tflite_ort.model.opening import (
     check_batch,
     check_hybrid,
