@@ -315,7 +315,7 @@ class Graph(QuantizedNodes):
         forms = self._forms.setdefault(tensor.index, {})
         self._journal.append((tensor.index, form, forms.get(form)))
         forms[form], layout = value, form[0]
-        if layout is Layout.FIRST and is_known(*tensor.shape):
+        if self.target.optimized and layout is Layout.FIRST and is_known(*tensor.shape):
             value.shape = layout.shape(tensor.shape)  # see `keep_blocks` and `make_symmetric`
         named = value.name in self._after_tensors or value.name in self.output_names
         if value.producer() is None or named:
