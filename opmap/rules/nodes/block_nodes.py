@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -10,49 +9,10 @@ import numpy.typing as npt
 from tflite_ort.opmap.onnx_graph import ir
 
 Array = npt.NDArray[Any]
-MapsOf = Callable[[ir.Node, ir.Value], Sequence[ir.Value] | None]
 
 # Nodes that compute each element from the same elements of maps, and may have scalar constants.
 BY_ELEMENT = frozenset({"Add", "Clip", "Exp", "HardSwish", "Mul", "Neg", "Reciprocal", "Relu"})
 BY_ELEMENT |= {"Sigmoid", "Sub", "Tanh"}
-
-
-class Uses:
-    """Which nodes read a value, and whether something outside of the graph's own nodes does."""
-
-    def __init__(self, graph: ir.Graph) -> None:
-        self._readers = graph.readers()
-        self.elsewhere = {id(value) for value in graph.outputs}
-        for node in graph.nodes:
-            for body in node.bodies:
-                self.elsewhere |= body.read_ids()
-
-    def of(self, value: ir.Value) -> Sequence[ir.Node]:
-        """The nodes that read `value`, as often as they do."""
-        return self._readers.get(id(value), ())
-
-    def tied(self, start: ir.Value, maps_of: MapsOf) -> dict[int, ir.Value]:
-        """`start` and all maps that have to be as wide, by identity; none where one of them cannot
-        be wider.
-
-        Args:
-            maps_of: the maps of a node that are as wide as one of them is; None where they cannot
-                be wider.
-        """
-        found, waiting = {id(start): start}, [start]
-        while waiting:
-            value = waiting.pop()
-            producer = value.producer()
-            if producer is None or id(value) in self.elsewhere:
-                return {}
-            for node in (producer, *self.of(value)):
-                maps = maps_of(node, value)
-                if maps is None:
-                    return {}
-                new = {id(each): each for each in maps if id(each) not in found}
-                found |= new
-                waiting += new.values()
-        return found
 
 
 def constant(node: ir.Node, place: int) -> Array | None:

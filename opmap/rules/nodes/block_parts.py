@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.rules.channels import Uses
 from tflite_ort.opmap.rules.nodes.block_nodes import (
     BY_ELEMENT,
-    Uses,
     constant,
     is_convolution,
     is_dense,

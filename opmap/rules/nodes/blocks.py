@@ -28,9 +28,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.rules.channels import (
+    FREE,
+    Uses,
+    filled,
+    give_channels,
+    in_channels,
+    maps_by_channel,
+    tied_maps,
+)
 from tflite_ort.opmap.rules.nodes.block_nodes import (
     BY_ELEMENT,
-    Uses,
     constant,
     is_convolution,
     is_dense,
@@ -45,7 +53,8 @@ Array = npt.NDArray[Any]
 
 _POOLS = frozenset({"MaxPool", "AveragePool", "GlobalAveragePool"})
 # Nodes of which a channel of the result depends on this channel alone, and is finite for zeros.
-_BY_CHANNEL = _POOLS | {"Add", "Clip", "Max", "Min", "Mul", "PRelu", "Relu", "Sigmoid", "Tanh"}
+_BY_CHANNEL = _POOLS | {"Add", "Clip", "Max", "Min", "Mul", "PRelu", "Relu", "Resize", "Sigmoid"}
+_BY_CHANNEL |= {"Tanh"}
 # Nodes that ONNX Runtime runs in blocks where their inputs are in blocks.
 _IN_BLOCKS = _POOLS | {"Add", "Mul", "Relu", "Sigmoid", "Tanh"}
 # Nodes that put their results into blocks, and those that would be better off with blocks.
@@ -66,60 +75,83 @@ def keep_blocks(graph: ir.Graph, around: NodesAround) -> None:
 # Channels of zeros ------------------------------------------------------------------------------
 
 
+class _FloatLayer:
+    """A convolution of floats, dense or depthwise."""
+
+    def __init__(self, node: ir.Node) -> None:
+        self.node, self.is_dense = node, is_dense(node)
+        self.weights, self._bias = weights_of(node), constant(node, 2)
+
+    @classmethod
+    def of(cls, node: ir.Node) -> _FloatLayer | None:
+        """That of a node; None of other nodes."""
+        known = is_convolution(node) and (is_dense(node) or is_depthwise(node))
+        return cls(node) if known else None
+
+    @property
+    def source(self) -> ir.Value:
+        """The map that it reads."""
+        value = self.node.inputs[0]
+        assert value is not None
+        return value
+
+    @property
+    def channels(self) -> int:
+        """How many channels it reads."""
+        return int(self.weights.shape[1] if self.is_dense else len(self.weights))
+
+    def make(self, order: Sequence[int]) -> None:
+        """Make other channels."""
+        self.weights = in_channels(self.weights, 0, order)
+        if self._bias is not None:
+            self._bias = in_channels(self._bias, 0, order)
+        if not self.is_dense:
+            self.node.attributes["group"] = len(order)
+
+    def read(self, order: Sequence[int]) -> None:
+        """Read other channels."""
+        self.weights = in_channels(self.weights, 1, order)
+
+    def store(self, graph: ir.Graph) -> None:
+        """Give the node its new constants."""
+        for place, array in ((1, self.weights), (2, self._bias)):
+            if array is not None and array is not constant(self.node, place):
+                replace_constant(graph, self.node, place, array)
+
+
 def _widen_all(graph: ir.Graph, uses: Uses, block: int) -> None:
     seen: set[int] = set()
     for node in list(graph.nodes):
-        if not (is_convolution(node) and is_dense(node)) or id(node.outputs[0]) in seen:
+        layer = _FloatLayer.of(node)
+        if layer is None or not layer.is_dense or id(node.outputs[0]) in seen:
             continue
-        channels = len(weights_of(node))
+        channels = len(layer.weights)
         if 1 < channels < block:
-            tied = uses.tied(node.outputs[0], partial(_maps, channels))
+            by_channel = partial(_by_channel, channels)
+            tied = tied_maps(uses, node.outputs[0], channels, _FloatLayer.of, by_channel)
             seen.update(tied)
             if _is_read_densely(tied.values(), uses):
-                _widen(graph, tied, channels, block)
+                _widen(graph, tied, filled(range(channels), block))
 
 
-def _maps(channels: int, node: ir.Node, value: ir.Value) -> Sequence[ir.Value] | None:
-    """The maps of `node` that are as wide as `value` is, which has so many channels; None where
-    they cannot be wider."""
-    if is_convolution(node):
-        if _width(node, value) != channels:
-            return None  # a map of one channel, which is broadcast to others
-        if is_depthwise(node):
-            return [each for each in (node.inputs[0], *node.outputs) if each is not None]
-        return [value] if is_dense(node) else None
-    known = node.op_type == "Resize" or node.op_type in _BY_CHANNEL
-    if node.domain or not known or len(node.outputs) > 1:
-        return None
-    maps = list(node.outputs)
-    for place, each in enumerate(node.inputs):
-        if each is None:
-            continue
-        if each.const_value is None:
-            maps.append(each)
-        elif _change(node, place, each.const_value.array, channels) is None:
-            return None
-    return maps
-
-
-def _width(node: ir.Node, value: ir.Value) -> int:
-    """The channels of a map that a convolution makes or reads."""
-    weights = weights_of(node)
-    is_read = node.inputs[0] is value and is_dense(node)
-    return int(weights.shape[1] if is_read else len(weights))
+def _by_channel(channels: int, node: ir.Node) -> Sequence[ir.Value] | None:
+    """The maps of a node that can have other channels than so many."""
+    return maps_by_channel(
+        node, _BY_CHANNEL, lambda place, array: _change(node, place, array, channels) is not None
+    )
 
 
 def _change(
     node: ir.Node, place: int, array: Array, channels: int
-) -> Callable[[int], Array] | None:
-    """What a constant operand becomes for a number of channels; None where that is not known."""
+) -> Callable[[Sequence[int]], Array] | None:
+    """What a constant operand becomes for an order of channels; None where that is not known."""
     if node.op_type == "Resize":
         is_first = place == 3 and len(array) == 4 and array[1] == channels
-        return (lambda count: np.array([array[0], count, *array[2:]])) if is_first else None
+        return (lambda order: np.array([array[0], len(order), *array[2:]])) if is_first else None
     if array.size == 1:
-        return lambda count: array
+        return lambda order: array
     if array.ndim >= 3 and array.shape[-3] == channels:
-        return lambda count: _padded(array, array.ndim - 3, count)
+        return lambda order: in_channels(array, array.ndim - 3, order)
     return None
 
 
@@ -132,39 +164,26 @@ def _is_read_densely(maps: Iterable[ir.Value], uses: Uses) -> bool:
     )
 
 
-def _widen(graph: ir.Graph, tied: dict[int, ir.Value], channels: int, block: int) -> None:
+def _widen(graph: ir.Graph, tied: dict[int, ir.Value], order: Sequence[int]) -> None:
+    channels = sum(place != FREE for place in order)
+    layers = {id(node): layer for node in graph.nodes if (layer := _FloatLayer.of(node))}
+    give_channels(tied, layers.values(), order)
     for node in graph.nodes:
-        makes, reads = id(node.outputs[0]) in tied, bool(node.inputs) and id(node.inputs[0]) in tied
-        if not is_convolution(node):
-            if makes:
-                _widen_operands(graph, node, channels, block)
-            continue
-        weights, bias = weights_of(node), constant(node, 2)
-        if makes:
-            replace_constant(graph, node, 1, _padded(weights, 0, block))
-            if bias is not None:
-                replace_constant(graph, node, 2, _padded(bias, 0, block))
-            if not is_dense(node):
-                node.attributes["group"] = block
-        if reads and is_dense(node):
-            replace_constant(graph, node, 1, _padded(weights_of(node), 1, block))
-    for value in tied.values():
-        if value.shape is not None:
-            value.shape = (value.shape[0], block, *value.shape[2:])
+        layer = layers.get(id(node))
+        if layer is not None:
+            if layer.is_dense and id(layer.source) in tied:
+                layer.read(order)
+            layer.store(graph)
+        elif id(node.outputs[0]) in tied:
+            _widen_operands(graph, node, channels, order)
 
 
-def _widen_operands(graph: ir.Graph, node: ir.Node, channels: int, block: int) -> None:
+def _widen_operands(graph: ir.Graph, node: ir.Node, channels: int, order: Sequence[int]) -> None:
     for place in range(len(node.inputs)):
         array = constant(node, place)
         change = None if array is None else _change(node, place, array, channels)
         if array is not None and array.size > 1 and change is not None:
-            replace_constant(graph, node, place, change(block))
-
-
-def _padded(array: Array, axis: int, count: int) -> Array:
-    """`array` with zeros up to `count` elements along an axis."""
-    more = count - array.shape[axis]
-    return np.pad(array, [(0, more if i == axis else 0) for i in range(array.ndim)])
+            replace_constant(graph, node, place, change(order))
 
 
 # One channel ------------------------------------------------------------------------------------

@@ -14,33 +14,16 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.base.records import record
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.rules.nodes.block_nodes import Uses, constant
-from tflite_ort.opmap.rules.nodes.integer_layers import BY_CHANNEL, Layer, maps_by_channel
+from tflite_ort.opmap.rules.channels import Part, Uses, tied
+from tflite_ort.opmap.rules.nodes.block_nodes import constant
+from tflite_ort.opmap.rules.nodes.integer_layers import BY_CHANNEL, Layer, by_channel
 from tflite_ort.opmap.rules.nodes.paired_weights import Rows, are_exact
 
 # The outputs of a layer that are asked first.
 _SOME = slice(0, 8)
 # The bits that are 0 in the zero points of int8 weights, which are 128 as uint8, and in 0.
 _BETWEEN = 0x7F
-
-
-@record(eq=False)
-class Part:
-    """Neighbouring channels of a map."""
-
-    value: ir.Value
-    first: int
-    count: int
-
-    @property
-    def key(self) -> tuple[int, int]:
-        return id(self.value), self.first
-
-    @property
-    def places(self) -> slice:
-        return slice(self.first, self.first + self.count)
 
 
 def may_be_exact(node: ir.Node) -> bool:
@@ -130,33 +113,16 @@ class _Orders:
         the layers that read it are exact."""
         if part.key in self._seen:
             return
-        tied = self._tied(part)
+        parts = tied(self._uses, part, self._beside)
         self._seen.add(part.key)
-        if tied is None or part.count % 2 or part.first % 2:
+        if not parts or _overlap(parts.values()) or part.count % 2 or part.first % 2:
             return
-        self._seen.update(tied)
-        readers = list(self._readers(tied))
+        self._seen.update(parts)
+        readers = list(self._readers(parts))
         rows = np.concatenate([_rows(*each, _SOME) for each in readers], 1)
         order = _extremes_first(rows)
         if are_exact(rows[order]):
-            self._put(tied, readers, order)
-
-    def _tied(self, start: Part) -> dict[tuple[int, int], Part] | None:
-        """The parts that have to be in the order of `start`; None where one of them cannot be."""
-        found, waiting = {start.key: start}, [start]
-        while waiting:
-            part = waiting.pop()
-            producer = part.value.producer()
-            if producer is None or id(part.value) in self._uses.elsewhere:
-                return None
-            for node in (producer, *self._uses.of(part.value)):
-                others = self._beside(node, part)
-                if others is None:
-                    return None
-                new = {each.key: each for each in others if each.key not in found}
-                found |= new
-                waiting += new.values()
-        return None if _overlap(found.values()) else found
+            self._put(parts, readers, order)
 
     def _beside(self, node: ir.Node, part: Part) -> Sequence[Part] | None:
         """The parts of the maps of `node` that are in the order of one of them; None where this has
@@ -166,12 +132,12 @@ class _Orders:
             return [] if layer.is_dense else _at(part, [layer.source, *node.outputs])
         if _joins_channels(node):
             return _across(node, part)
-        maps = maps_by_channel(node)
+        maps = by_channel(node)
         return None if maps is None else _at(part, maps)
 
-    def _readers(self, tied: Mapping[tuple[int, int], Part]) -> Iterator[tuple[Layer, Part]]:
+    def _readers(self, parts: Mapping[tuple[int, int], Part]) -> Iterator[tuple[Layer, Part]]:
         """The dense layers that read one of the parts, and which one."""
-        for part in tied.values():
+        for part in parts.values():
             for node in self._uses.of(part.value):
                 layer = self._layers.get(id(node))
                 if layer is not None and layer.is_dense:
@@ -179,13 +145,13 @@ class _Orders:
 
     def _put(
         self,
-        tied: Mapping[tuple[int, int], Part],
+        parts: Mapping[tuple[int, int], Part],
         readers: Sequence[tuple[Layer, Part]],
         order: npt.NDArray[np.intp],
     ) -> None:
         for layer, part in readers:
             layer.read_in_order(_whole(layer.channels, part, order))
-        for part in tied.values():
+        for part in parts.values():
             maker = self._layers.get(id(part.value.producer()))
             if maker is not None:
                 maker.make(_whole(len(maker.weights), part, order).tolist())

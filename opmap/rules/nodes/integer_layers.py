@@ -4,22 +4,17 @@ its maps."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.rules.nodes.block_nodes import Uses, constant, replace_constant
+from tflite_ort.opmap.rules.channels import FREE, Uses, maps_by_channel, tied_maps
+from tflite_ort.opmap.rules.nodes.block_nodes import constant, replace_constant
 
 Array = npt.NDArray[Any]
-# Where each channel of a map stands: by place, the channel, or FREE.
-Order = Sequence[int]
-
-# A place of a map that has no channel, or one that is not to be read.
-FREE = -1
-
 _WEIGHTS, _SCALE, _ZERO, _BIAS = 3, 4, 5, 8
 _LOW, _HIGH = np.int16(-128), np.int16(127)
 # uint8 codes as int8 of the same distance.
@@ -217,7 +212,7 @@ class Layer:
         return copied, _beside(self.node, copied.node.outputs[0], constants)
 
 
-def tied_maps(
+def tied_to(
     uses: Uses,
     layers: Mapping[int, Layer],
     layer: Layer,
@@ -230,55 +225,17 @@ def tied_maps(
         layers: by node.
         is_fixed: whether a depthwise layer cannot have other channels.
     """
-    maps = partial(_maps, layers, is_fixed, layer.channels)
-    return uses.tied(layer.source, maps)
+
+    def layer_of(node: ir.Node) -> Layer | None:
+        other = layers.get(id(node))
+        return None if other is None or (not other.is_dense and is_fixed(other)) else other
+
+    return tied_maps(uses, layer.source, layer.channels, layer_of, by_channel)
 
 
-def _maps(
-    layers: Mapping[int, Layer],
-    is_fixed: Callable[[Layer], bool],
-    channels: int,
-    node: ir.Node,
-    value: ir.Value,
-) -> Sequence[ir.Value] | None:
-    """The maps of `node` that are as wide as `value` is, which has so many channels; None where
-    they cannot be wider."""
-    layer = layers.get(id(node))
-    if layer is not None:
-        width = layer.channels if layer.source is value else len(layer.weights)
-        if width != channels:
-            return None  # a map of one channel, which is broadcast to others
-        if layer.is_dense:
-            return [value]
-        return None if is_fixed(layer) else [layer.source, node.outputs[0]]
-    return maps_by_channel(node)
-
-
-def maps_by_channel(node: ir.Node) -> Sequence[ir.Value] | None:
-    """The maps that a node reads and makes, if a channel of the one depends on this channel of the
-    others alone and on no constant of its own; else None."""
-    if node.domain or node.op_type not in BY_CHANNEL or len(node.outputs) > 1:
-        return None
-    constants = [each.const_value for each in node.inputs if each is not None]
-    if any(each is not None and each.array.size > 1 for each in constants):
-        return None
-    maps = [each for each in node.inputs if each is not None and each.const_value is None]
-    return [*maps, *node.outputs]
-
-
-def nodes_of(uses: Uses, tied: Mapping[int, ir.Value]) -> Sequence[ir.Node]:
-    """The nodes that make or read one of the maps."""
-    nodes = dict[int, ir.Node]()
-    for value in tied.values():
-        producer = value.producer()
-        found = [*uses.of(value), *([] if producer is None else [producer])]
-        nodes.update((id(node), node) for node in found)
-    return list(nodes.values())
-
-
-def filled(order: Order, step: int) -> list[int]:
-    """`order` with free places up to a multiple of `step`."""
-    return [*order, *[FREE] * (-len(order) % step)]
+def by_channel(node: ir.Node) -> Sequence[ir.Value] | None:
+    """The maps of a node whose channels do not meet, and that has no constant by channel."""
+    return maps_by_channel(node, BY_CHANNEL, lambda place, array: array.size <= 1)
 
 
 def cells_of(value: ir.Value) -> int:

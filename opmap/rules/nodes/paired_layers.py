@@ -19,9 +19,9 @@ import numpy as np
 
 from tflite_ort.opmap.graph.costs import paired_costs
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.rules.nodes.block_nodes import Uses
+from tflite_ort.opmap.rules.channels import Uses, filled, give_channels
 from tflite_ort.opmap.rules.nodes.free_orders import may_be_exact, order_freely
-from tflite_ort.opmap.rules.nodes.integer_layers import Layer, cells_of, filled, nodes_of, tied_maps
+from tflite_ort.opmap.rules.nodes.integer_layers import Layer, cells_of, tied_to
 from tflite_ort.opmap.rules.nodes.paired_weights import Rows, are_exact, excess, paired
 from tflite_ort.opmap.rules.rule import NodesAround
 
@@ -59,9 +59,9 @@ def _look_for_orders(graph: ir.Graph, layers: Mapping[int, Layer], runs: int) ->
     uses, seen = Uses(graph), set[int]()
     for layer in layers.values():
         if layer.is_dense and id(layer.source) not in seen:
-            tied = tied_maps(uses, layers, layer)
+            tied = tied_to(uses, layers, layer)
             seen.update(tied or [id(layer.source)])
-            near = nodes_of(uses, tied or {id(layer.source): layer.source})
+            near = uses.around(tied.values() or [layer.source])
             tied_layers = [layers[id(node)] for node in near if id(node) in layers]
             _sign(tied, tied_layers, layer.source, runs)
 
@@ -110,12 +110,7 @@ def _order(
     for reader, own in zip(readers, np.split(weights, np.cumsum(sizes)[:-1], axis=1), strict=True):
         count, _, *window = reader.weights.shape
         reader.take(own.reshape(len(order), count, *window).swapaxes(0, 1))
-    for layer in layers:
-        if id(layer.node.outputs[0]) in tied:
-            layer.make(order)
-    for value in tied.values():
-        if value.shape is not None:
-            value.shape = (value.shape[0], len(order), *value.shape[2:])
+    give_channels(tied, layers, order)
     return True
 
 

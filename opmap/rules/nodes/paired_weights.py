@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.base.records import record
-from tflite_ort.opmap.rules.nodes.integer_layers import FREE
+from tflite_ort.opmap.rules.channels import FREE
 
 Rows = npt.NDArray[np.int16]
 Places = npt.NDArray[np.intp]

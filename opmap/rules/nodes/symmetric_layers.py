@@ -18,16 +18,8 @@ from collections.abc import Iterator, Mapping
 
 from tflite_ort.opmap.graph.costs import symmetric_costs
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.rules.nodes.block_nodes import Uses
-from tflite_ort.opmap.rules.nodes.integer_layers import (
-    FREE,
-    Layer,
-    Order,
-    cells_of,
-    filled,
-    nodes_of,
-    tied_maps,
-)
+from tflite_ort.opmap.rules.channels import FREE, Uses, filled, give_channels
+from tflite_ort.opmap.rules.nodes.integer_layers import Layer, cells_of, tied_to
 from tflite_ort.opmap.rules.rule import NodesAround
 
 # The kernels read 4 channels at a time, and make 16.
@@ -53,7 +45,7 @@ class _Change:
         self._parted = {id(layer): layer for layer in parted}
         # Layers that make copies for depthwise layers.
         self._copying = list[Layer]()
-        self._orders: dict[int, Order] = {}
+        self._orders: dict[int, list[int]] = {}
         # By node, what takes its place.
         self.made: dict[int, list[ir.Node]] = {}
 
@@ -63,7 +55,7 @@ class _Change:
             self._part(layer)
         for layer in self._layers.values():
             if layer.is_dense and layer.wanted and id(layer.source) not in self._orders:
-                tied = tied_maps(self._uses, self._layers, layer, lambda each: bool(each.wanted))
+                tied = tied_to(self._uses, self._layers, layer, lambda each: bool(each.wanted))
                 self._widen(tied)
         for layer in [*self._layers.values(), *self._copying]:
             order = self._orders.get(id(layer.source))
@@ -77,7 +69,7 @@ class _Change:
 
     def _widen(self, tied: Mapping[int, ir.Value]) -> None:
         """Let maps have a copy of each channel that a layer wants once more."""
-        nodes = nodes_of(self._uses, tied)
+        nodes = self._uses.around(tied.values())
         layers = [self._layers[id(node)] for node in nodes if id(node) in self._layers]
         if not tied or any(id(value) in self._orders for value in tied.values()):
             return
@@ -85,13 +77,8 @@ class _Change:
         channels = next(each.channels for each in layers if id(each.source) in tied)
         step = _READ if all(each.is_dense for each in layers) else _MADE
         order = filled([*range(channels), *wanted], step)
-        for layer in layers:
-            if id(layer.node.outputs[0]) in tied:
-                layer.make(order)
-        for key, value in tied.items():
-            self._orders[key] = order
-            if value.shape is not None:
-                value.shape = (value.shape[0], len(order), *value.shape[2:])
+        give_channels(tied, layers, order)
+        self._orders.update((key, order) for key in tied)
 
     # Depthwise layers ---------------------------------------------------------------------------
 

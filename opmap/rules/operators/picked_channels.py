@@ -24,7 +24,12 @@ from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.graph.rows import RESHAPES
 from tflite_ort.opmap.idioms.by_code import every_code
 from tflite_ort.opmap.idioms.rescaled_codes import UNITS, Codes, requantized
-from tflite_ort.opmap.rules.operators.wide_channels import multiplies_codes, with_inputs
+from tflite_ort.opmap.rules.channels import FREE
+from tflite_ort.opmap.rules.operators.wide_channels import (
+    multiplies_codes,
+    with_channels,
+    with_inputs,
+)
 from tflite_ort.opmap.rules.rule import Rest, View
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.arithmetic.fixed_point import saturate
@@ -80,12 +85,9 @@ def _convolution_of_source(op: View, g: Graph) -> View:
     picked = _picked(g, op["input"], filter.shape[0]) if _reads_cells(op, g) else None
     if picked is None:
         return op
-    assert filter.data is not None
-    shape = (*filter.shape[:3], picked.source.shape[3])
-    codes = np.full(shape, filter.zero, filter.data.dtype)
-    codes[..., picked.channels] = filter.data
-    scattered = replace(filter, constant=codes, shape=shape)
-    return with_inputs(op, input=picked.source, filter=scattered)
+    order = np.full(picked.source.shape[3], FREE)
+    order[picked.channels] = np.arange(len(picked.channels))
+    return with_inputs(op, input=picked.source, filter=with_channels(filter, 3, order))
 
 
 def _depthwise_of_source(op: View, g: Graph) -> tuple[View, PickedChannels] | None:
@@ -105,8 +107,8 @@ def _depthwise_of_source(op: View, g: Graph) -> tuple[View, PickedChannels] | No
     over = with_inputs(
         op,
         input=picked.source,
-        filter=_reordered(filter, order),
-        bias=None if bias is None else _reordered(bias, order),
+        filter=with_channels(filter, 3, order),
+        bias=None if bias is None else with_channels(bias, 0, order),
     )
     return replace(over, outputs=(made,)), PickedChannels(made, picked.channels)
 
@@ -126,16 +128,6 @@ def _reads_cells(op: View, g: Graph) -> bool:
     filter = op["filter"]
     single = filter.shape[1:3] == (1, 1) and filter.shape[3] == op["input"].shape[3]
     return single and multiplies_codes(op, g)
-
-
-def _reordered(tensor: TensorView, order: npt.NDArray[np.intp]) -> TensorView:
-    """A constant whose last axis is in another order."""
-    data, quantization = tensor.data, tensor.quantization
-    assert data is not None
-    if quantization is not None and quantization.per_channel:
-        scale, zero = quantization.scale[order], quantization.zero_point[order]
-        quantization = replace(quantization, scale=scale, zero_point=zero)
-    return replace(tensor, constant=data[..., order], quantization=quantization)
 
 
 def requantized_source(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:

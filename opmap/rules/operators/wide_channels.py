@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.choices import Lowering
+from tflite_ort.opmap.rules.channels import FREE, Order, in_channels
 from tflite_ort.opmap.rules.rule import Rest, View
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
@@ -153,18 +154,19 @@ def with_inputs(op: View, **inputs: TensorView | None) -> View:
 
 def _widened(tensor: TensorView, axis: int, count: int) -> TensorView:
     """A constant with zeros up to `count` elements along an axis."""
-    data, quantization = tensor.data, tensor.quantization
+    assert tensor.data is not None
+    channels = tensor.data.shape[axis]
+    return with_channels(tensor, axis, [*range(channels), *[FREE] * (count - channels)])
+
+
+def with_channels(tensor: TensorView, axis: int, order: Order) -> TensorView:
+    """A constant whose channels along an axis have this order, with zeros at free places."""
+    data, quantization, places = tensor.data, tensor.quantization, np.asarray(order, np.intp)
     assert data is not None
-    more = count - data.shape[axis]
-    edges = [(0, more if i == axis else 0) for i in range(data.ndim)]
     if quantization is not None and quantization.per_channel and quantization.axis == axis:
-        last = (0, more)
-        quantization = replace(
-            quantization,
-            scale=np.pad(quantization.scale, last, mode="edge"),
-            zero_point=np.pad(quantization.zero_point, last, mode="edge"),
-        )
-    codes = np.pad(data, edges, constant_values=tensor.zero)
+        scale, zero_point = quantization.scale[places], quantization.zero_point[places]
+        quantization = replace(quantization, scale=scale, zero_point=zero_point)
+    codes = in_channels(data, axis, places, tensor.zero)
     return replace(tensor, constant=codes, shape=codes.shape, quantization=quantization)
 
 
