@@ -33,7 +33,9 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.arithmetic.code_functions import leaky_relu_codes, sigmoid_int16, tanh_int16
+from tflite_ort.schema.arithmetic.softmax_tables import softmax_powers, softmax_reciprocals
 from tflite_ort.schema.values.semantics import rounded_ratio
+from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known
 
 if TYPE_CHECKING:
     from tflite_ort.opmap.idioms import hard_swish_codes as gates
@@ -43,21 +45,16 @@ else:
     function_table = late("tflite_ort.schema.arithmetic.function_table")
 
 
-from tflite_ort.schema.arithmetic.softmax_tables import softmax_powers, softmax_reciprocals
-from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known
+Array = npt.NDArray[Any]
+View = OperatorView[Any]
 
 _POWER_BITS = 15
-
-
-# The slopes from codes to codes, which LiteRT holds in 256ths, have to be within these.
+# The slopes of a LEAKY_RELU from codes to codes, which LiteRT holds in 256ths, have to be within
+# these.
 _PARTS = 256
 _LEAST, _MOST, _STEEPEST_FALL = 1 / _PARTS, 128.0, 1 / _PARTS - 128
 # Moves halves up, and no other number past a half: results are multiples of 1/256.
 _MOVE = 2.0**-18
-
-
-Array = npt.NDArray[Any]
-View = OperatorView[Any]
 
 _T = TensorType
 _BYTES = frozenset({_T.UINT8, _T.INT8})

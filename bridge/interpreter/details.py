@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.base.optional import late
+from tflite_ort import schema
 from tflite_ort.schema.file.element_types import shown_type
 
 if TYPE_CHECKING:
-    from tflite_ort import schema
     from tflite_ort.schema import (
         DimensionMetadata,
         Model,
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
         Tensor,
         TensorType,
     )
-else:
-    schema = late("tflite_ort.schema")
 
 Array = npt.NDArray[Any]
 

@@ -17,6 +17,7 @@ from tflite_ort.interpreter.known_sizes import KnownSize, KnownSizes
 from tflite_ort.model.opened_model import OpenedModel
 from tflite_ort.plan.stored import StoredPlan, stored_plan
 from tflite_ort.plan.stored_rows import StaleEntry, Surroundings
+from tflite_ort.schema.values import sizes
 from tflite_ort.state import State, Variable, initial_value
 
 # A plan that the cache has needs none of these.
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from tflite_ort.plan.memory import Memory
     from tflite_ort.plan.placements import LoadTimes
     from tflite_ort.schema import BridgeError, DelegateError, Specialized, TensorType
-    from tflite_ort.schema.values import resolve, sizes
+    from tflite_ort.schema.values import resolve
     from tflite_ort.specialize import specialization
 else:
     dataclasses = late("dataclasses")
@@ -52,7 +53,6 @@ else:
     placements = late("tflite_ort.plan.placements")
     profiling = late("tflite_ort.plan.profiling")
     resolve = late("tflite_ort.schema.values.resolve")
-    sizes = late("tflite_ort.schema.values.sizes")
     specialization = late("tflite_ort.specialize.specialization")
 
 Array = npt.NDArray[Any]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import record
 from tflite_ort.plan.stored import StoredPlan
+from tflite_ort.schema.values import sizes
 
 if TYPE_CHECKING:
     from tflite_ort.custom.kernels import BoundResolver
@@ -15,11 +16,9 @@ if TYPE_CHECKING:
     from tflite_ort.plan import partition
     from tflite_ort.plan.build import Plan
     from tflite_ort.schema import OperatorView, Specialized
-    from tflite_ort.schema.values import sizes
     from tflite_ort.versioning.registry import Registry
 else:
     partition = late("tflite_ort.plan.partition")
-    sizes = late("tflite_ort.schema.values.sizes")
 
 Shape = tuple[int, ...]
 Shapes = Mapping[int, Shape]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tflite_ort.base.optional import late
+from tflite_ort.interpreter.details import op_details
 from tflite_ort.model.opening import model_source
+from tflite_ort.schema import TensorError
 
 if TYPE_CHECKING:
     from tflite_ort import metadata as model_metadata
@@ -16,29 +18,18 @@ if TYPE_CHECKING:
     from tflite_ort.interpreter.checked_subgraph import CheckedSubgraph
     from tflite_ort.interpreter.loading import LoadedModel
     from tflite_ort.interpreter.signatures import SignatureRunner
+    from tflite_ort.model.opened_model import Signature
     from tflite_ort.plan import profiling
     from tflite_ort.plan.placements import LoadTimes, Placement
+    from tflite_ort.schema import Model
 else:
     model_metadata = late("tflite_ort.metadata")
     shown = late("tflite_ort.interpreter.shown")
     profiling = late("tflite_ort.plan.profiling")
-from abc import ABC
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-from tflite_ort.interpreter.details import op_details
-from tflite_ort.schema import TensorError
-
-if TYPE_CHECKING:
-    from tflite_ort.interpreter.checked_subgraph import CheckedSubgraph
-    from tflite_ort.model.opened_model import Signature
-    from tflite_ort.schema import Model
-
-# The private methods of ``tf.lite.Interpreter`` that LiteRT's own tools call.
 
 
 class ToolMethods(ABC):
-    """What LiteRT's own tools ask of an interpreter."""
+    """The private methods of ``tf.lite.Interpreter`` that LiteRT's own tools call."""
 
     _compress_zero_points: bool
 

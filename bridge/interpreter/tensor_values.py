@@ -5,6 +5,7 @@ A view of the interpreter's own memory is counted while somebody holds it.
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 else:
     foreign_arrays = late("tflite_ort.base.foreign_arrays")
     semantics = late("tflite_ort.schema.values.semantics")
-import weakref
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]

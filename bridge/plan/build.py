@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.base.optional import late
 from tflite_ort.base.records import field, record, replace
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.opmap import Lowered, lower
+from tflite_ort.plan import failures
 from tflite_ort.plan.assignment import Assignment, assign
 from tflite_ort.plan.calls import called, once
 from tflite_ort.plan.context import PlanContext
@@ -26,6 +27,8 @@ from tflite_ort.plan.report import Report
 from tflite_ort.plan.runs import Run, explained, sequence
 from tflite_ort.plan.session_step import session_step
 from tflite_ort.plan.steps import kernel_step
+from tflite_ort.providers.binding import DeviceTensor
+from tflite_ort.providers.provider import DeviceMemory
 from tflite_ort.schema import (
     DelegateError,
     Op,
@@ -39,15 +42,7 @@ from tflite_ort.versioning.registry import Registry
 
 if TYPE_CHECKING:
     from tflite_ort.fallback_kernels.control_flow import Call
-    from tflite_ort.plan import failures
-else:
-    failures = late("tflite_ort.plan.failures")
-from collections.abc import Callable, Collection
 
-import numpy as np
-
-from tflite_ort.providers.binding import DeviceTensor
-from tflite_ort.providers.provider import DeviceMemory
 
 # Which tensors stay in a device's memory between the sessions of one delegate.
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tflite_ort.base.optional import late
 from tflite_ort.base.records import field, record
 from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorView
-
-if TYPE_CHECKING:
-    from tflite_ort.specialize import called_subgraphs
-else:  # a plan that the cache has needs none of it
-    called_subgraphs = late("tflite_ort.specialize.called_subgraphs")
+from tflite_ort.specialize import called_subgraphs
 
 # The backend of operators that no delegate takes.
 NUMPY = "numpy"

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tflite_ort.base.records import record, replace
 from tflite_ort.opmap import Lowered, Target
+from tflite_ort.opmap.graph.costs import layer_costs
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.nodes.boundary_names import shorten_boundary
 from tflite_ort.plan.bound_step import bound_run
@@ -29,23 +30,18 @@ from tflite_ort.providers.session import Session
 from tflite_ort.providers.shared_sessions import may_share
 from tflite_ort.providers.stored_graph import COMPILED, StoredGraph
 from tflite_ort.providers.traits import traits_of
-from tflite_ort.schema import DelegateError, TensorView
+from tflite_ort.schema import DelegateError, Op, OperatorView, TensorType, TensorView
+from tflite_ort.schema.values.sizes import is_known, known_product
 
 if TYPE_CHECKING:
     from tflite_ort.plan.recording import Recorder
 
-from tflite_ort.opmap.graph.costs import layer_costs
-from tflite_ort.schema import Op, OperatorView, TensorType
-from tflite_ort.schema.values.sizes import is_known, known_product
-
-_TOGETHER = 16  # channels that are computed together
+Array = npt.NDArray[Any]
+_NO_TENSORS: list[BoundaryTensor] = []
 
 _CONVOLUTIONS = (Op.CONV_2D, Op.DEPTHWISE_CONV_2D, Op.CONV_3D)
 _CODES = (TensorType.INT8, TensorType.UINT8)
-
-
-Array = npt.NDArray[Any]
-_NO_TENSORS: list[BoundaryTensor] = []
+_TOGETHER = 16  # channels of a convolution that are computed together
 
 
 @record

@@ -10,6 +10,7 @@ import onnxruntime
 
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import record
+from tflite_ort.providers import packages
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.stored_graph import (
     COMPILED,
@@ -28,12 +29,11 @@ from tflite_ort.schema import DelegateError
 if TYPE_CHECKING:
     import pathlib
 
-    from tflite_ort.providers import native_libraries, packages
+    from tflite_ort.providers import native_libraries
     from tflite_ort.providers import precision as precisions
 else:
     precisions = late("tflite_ort.providers.precision")
     native_libraries = late("tflite_ort.providers.native_libraries")
-    packages = late("tflite_ort.providers.packages")
 
 # Products with 4-bit weights are in float32, not with activations rounded to 8 bits: see
 # docs/numbers.md.

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.base.optional import late
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.forms import carried_codes, carried_type
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
+from tflite_ort.schema.arithmetic import function_table
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.semantics import quantized_range
-
-if TYPE_CHECKING:
-    from tflite_ort.schema.arithmetic import function_table
-else:
-    function_table = late("tflite_ort.schema.arithmetic.function_table")
 
 Array = npt.NDArray[Any]
 

@@ -9,24 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from tflite_ort.base.optional import late
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.by_code import by_code, every_code
 from tflite_ort.opmap.idioms.rescaled_codes import Codes
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView
+from tflite_ort.schema.arithmetic import function_table
 from tflite_ort.schema.arithmetic.code_functions import inverse_root_codes
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.semantics import quantized_range
-
-if TYPE_CHECKING:
-    from tflite_ort.schema.arithmetic import function_table
-else:
-    function_table = late("tflite_ort.schema.arithmetic.function_table")
 
 Function = Callable[[Any], Any]
 # The results of every code of a tensor, in codes of another.

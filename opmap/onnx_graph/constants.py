@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.base.optional import late
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import Untranslatable
+from tflite_ort.schema.values import semantics
 
-if TYPE_CHECKING:
-    from tflite_ort.schema.values import semantics
-else:
-    semantics = late("tflite_ort.schema.values.semantics")
-
+Array = npt.NDArray[Any]
+_SHARED_ELEMENTS = 64
+# Of the name of an initializer; what it stands for is seen where it is read.
+_NAME_LENGTH = 48
 
 # Large matrices in another order: numpy writes a transposed one element by element, each from a
 # line of memory of its own.
-
 _LARGE = 1 << 20  # bytes; below, what is read stays in the caches of the processor
 _ROWS = 64  # of the source at a time, whose lines the caches hold
 _WORD = 8  # bytes that are moved at once
@@ -52,12 +50,6 @@ def _transposed(source: Array, count: int) -> Array:
         elements = words.view(source.dtype).reshape(width // count, _ROWS, count)
         lines[:, :, start : start + _ROWS] = elements[:, : len(rows)].transpose(0, 2, 1)
     return result
-
-
-Array = npt.NDArray[Any]
-_SHARED_ELEMENTS = 64
-# Of the name of an initializer; what it stands for is seen where it is read.
-_NAME_LENGTH = 48
 
 
 class Constants:

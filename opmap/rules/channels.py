@@ -188,8 +188,10 @@ def maps_by_channel(
         return None
     maps = list[ir.Value]()
     for place, value in enumerate(node.inputs):
-        if value is not None and value.const_value is None:
+        constant = None if value is None else value.const_value
+        if constant is not None:
+            if not may_have(place, constant.array):
+                return None
+        elif value is not None:
             maps.append(value)
-        elif value is not None and not may_have(place, value.const_value.array):
-            return None
     return [*maps, *node.outputs]
