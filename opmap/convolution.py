@@ -8,6 +8,7 @@ from typing import Any
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.convolution_operands import (
+    ImageConvolution,
     accumulator_bias,
     check_operands,
     convolution_attributes,
@@ -15,6 +16,7 @@ from tflite_ort.opmap.idioms.convolution_operands import (
     symmetric,
     window_padding,
     with_repeated,
+    write_convolution,
 )
 from tflite_ort.opmap.idioms.convolution_sizes import (
     computed_sizes,
@@ -50,8 +52,6 @@ from tflite_ort.schema.shapes.convolution import volume_windows
 from tflite_ort.schema.values.semantics import conv_output_size, explicit_padding
 from tflite_ort.schema.values.sizes import differ, is_known
 
-ImageConvolution = OperatorView[Conv2DOptions] | OperatorView[DepthwiseConv2DOptions]
-
 # From the layout of a filter to the output channels, those of the input, rows and columns.
 _PERMUTATIONS = {
     Op.CONV_2D: (0, 3, 1, 2),
@@ -70,7 +70,7 @@ def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     image = _image(op, g)
     filter, repeated = symmetric(g, filter, may_repeat=groups == 1)
     weights = relaid_filter(g, input, filter, _PERMUTATIONS[op.op])
-    _write_convolution(op, g, with_repeated(g, image, repeated), weights, groups)
+    write_convolution(op, g, with_repeated(g, image, repeated), weights, groups)
 
 
 @translator(Op.DEPTHWISE_CONV_2D, versions=(1, 7), check=check_operands)
@@ -81,32 +81,13 @@ def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Non
         return
     filter, _ = symmetric(g, op["filter"], may_repeat=False)
     weights = relaid_filter(g, input, filter, _PERMUTATIONS[op.op])
-    _write_convolution(op, g, _image(op, g), weights, input.shape[3])
+    write_convolution(op, g, _image(op, g), weights, input.shape[3])
 
 
 def _image(op: OperatorView[Any], g: Graph) -> ir.Value:
     """The input [N, C, H, W]; rounded as TFLite does, where the target asks for it."""
     image = g.read(op["input"], layout=Layout.FIRST)
     return hybrid_image(op, g, image) if g.target.rounds else image
-
-
-def _write_convolution(
-    op: ImageConvolution, g: Graph, image: ir.Value, weights: ir.Value, groups: int
-) -> None:
-    """Conv with the bias, padding and activation of `op`.
-
-    Args:
-        image: [N, C, H, W].
-        weights: [out, C / groups, kh, kw], as real numbers.
-
-    Raises:
-        Untranslatable: a computed bias of quantised activations.
-    """
-    attributes = convolution_attributes(op, groups)
-    bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
-    result = g.op("Conv", image, weights, bias, **attributes)
-    activation = op.options.fused_activation_function
-    g.write(op.output, result, layout=Layout.FIRST, activation=activation)
 
 
 def _convolved_exactly(op: ImageConvolution, g: Graph) -> bool:

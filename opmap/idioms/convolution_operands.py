@@ -1,4 +1,4 @@
-"""The operands of convolutions and matrix products: windows, padding, filters and biases."""
+"""Convolutions as nodes, and operands: windows, padding, filters and biases."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.base.records import record, replace
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import (
+    Conv2DOptions,
+    DepthwiseConv2DOptions,
     OperatorView,
     Padding,
     Quantization,
@@ -77,6 +79,7 @@ def _windows(
     return WindowAxis(size, kernel, stride, dilation, before + edge[0], after + edge[1])
 
 
+ImageConvolution = OperatorView[Conv2DOptions] | OperatorView[DepthwiseConv2DOptions]
 FloatArray = npt.NDArray[np.float32]
 # For a spatial axis: size (or number of windows), kernel, stride, dilation.
 Windows = Sequence[tuple[int, int, int, int]]
@@ -143,6 +146,25 @@ def convolution_attributes(op: OperatorView[Any], groups: int) -> dict[str, Any]
         "dilations": dilations,
         **padding,
     }
+
+
+def write_convolution(
+    op: ImageConvolution, g: Graph, image: ir.Value, weights: ir.Value, groups: int
+) -> None:
+    """Conv with the bias, padding and activation of `op`.
+
+    Args:
+        image: [N, C, H, W].
+        weights: [out, C / groups, kh, kw], as real numbers.
+
+    Raises:
+        Untranslatable: a computed bias of quantised activations.
+    """
+    attributes = convolution_attributes(op, groups)
+    bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
+    result = g.op("Conv", image, weights, bias, **attributes)
+    activation = op.options.fused_activation_function
+    g.write(op.output, result, layout=Layout.FIRST, activation=activation)
 
 
 def relaid_filter(
