@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -370,26 +371,22 @@ class CompiledModel(Closing):
     ) -> None:
         with self._lock, RUNTIME_ERRORS:
             subgraph = self._ready(signature)
+            number, own_array = signature.subgraph, subgraph.executor.array
+            for index, each in chain(inputs, outputs):
+                lent = self._lent.get((number, index))
+                if lent is not None and lent() is not each:  # which is lent and not used
+                    self._take_back((number, index))
             for index, each in inputs:
-                own = self._own(signature, index, each)
-                if own is not None and not same_memory(own, each.array):
-                    check_fits(own, each.array)
-                    own[...] = plain_bytes(each.array).view(own.dtype).reshape(own.shape)
-            for index, each in outputs:
-                self._own(signature, index, each)
+                own, given = own_array(index), each.array
+                if own is not None and not same_memory(own, given):
+                    check_fits(own, given)
+                    own[...] = plain_bytes(given).view(own.dtype).reshape(own.shape)
             subgraph.calls.alone(subgraph.invoke)
             for index, each in outputs:
                 made = subgraph.buffer(index)
                 if not same_memory(made, each.array):
                     check_fits(made, each.array)
                     plain_bytes(each.array)[...] = plain_bytes(np.ascontiguousarray(made))
-
-    def _own(self, signature: CompiledSignature, index: int, used: TensorBuffer) -> Array | None:
-        """The model's own memory of a tensor, which a buffer that is lent and not used leaves."""
-        lent = self._lent.get((signature.subgraph, index))
-        if lent is not None and lent() is not used:
-            self._take_back((signature.subgraph, index))
-        return self._interpreter._subgraph(signature.subgraph).executor.array(index)
 
     def _take_back(self, place: tuple[int, int]) -> None:
         """Give the buffer of a tensor that is lent memory of its own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -73,8 +74,12 @@ class TensorBuffer:
             RuntimeError: it has more bytes than the buffer.
         """
         data, _ = self._normalize_numpy_array(data_array, zero_copy=False)
+        own = self.array
+        if data.dtype == own.dtype and data.size == own.size:
+            own[...] = data.reshape(own.shape)
+            return
         self._check_taken(data.dtype)
-        here = plain_bytes(self.array)
+        here = plain_bytes(own)
         if data.nbytes > here.size:
             raise TensorBufferError(
                 "WriteTensorBuffer: source buffer is larger than the tensor buffer"
@@ -89,8 +94,11 @@ class TensorBuffer:
             RuntimeError: there are fewer.
         """
         _, dtype = self._normalize_dtype(output_dtype)
+        own = self.array
+        if dtype == own.dtype and num_elements == own.size:
+            return own.flatten()
         self._check_taken(dtype)
-        here, result = plain_bytes(self.array), np.empty(num_elements, dtype)
+        here, result = plain_bytes(own), np.empty(num_elements, dtype)
         if result.nbytes > here.size:
             raise TensorBufferError(
                 "ReadTensorToBuffer: destination buffer is larger than the tensor buffer"
@@ -120,9 +128,10 @@ class TensorBuffer:
             found: np.dtype[Any] = np.dtype(dtype)
         except TypeError as error:
             raise ValueError(f"Unsupported dtype: {dtype}") from error
-        if found.hasobject or type_of(found) is None:  # another byte order is another type
+        name = _name_of(found)
+        if name is None:
             raise ValueError(f"Unsupported dtype: {dtype}")
-        return found.name, found
+        return name, found
 
     @classmethod
     def _normalize_numpy_array(cls, data_array: Any, *, zero_copy: bool) -> tuple[Array, str]:
@@ -133,6 +142,13 @@ class TensorBuffer:
         if zero_copy and not data_array.flags.c_contiguous:
             raise ValueError("data_array must be C-contiguous for zero-copy host-memory binding")
         return data_array if zero_copy else np.ascontiguousarray(data_array), name
+
+
+@lru_cache(maxsize=64)
+def _name_of(dtype: np.dtype[Any]) -> str | None:
+    """The name of a type, which numpy puts together at each look; None for one that no buffer has:
+    another byte order is another type."""
+    return None if dtype.hasobject or type_of(dtype) is None else dtype.name
 
 
 def taken_as(own: np.dtype[Any], other: np.dtype[Any]) -> bool:

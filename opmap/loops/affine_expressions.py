@@ -137,8 +137,9 @@ class AffineExpressions:
         op = self._makers.get(tensor.index)
         if op is None:
             return None
-        if op.op is Op.MUL:
-            return self._hard_sigmoid(*op.present_inputs())
+        hard = self._hard_sigmoid(tensor)
+        if hard is not None:
+            return hard
         if op.op in ACTIVATIONS:
             affine = self.affine(op.present_inputs()[0])
             return (ACTIVATIONS[op.op], affine) if affine else None
@@ -146,19 +147,74 @@ class AffineExpressions:
         affine = self._unactivated(op, tensor) if fused else None
         return (fused, affine) if affine else None
 
-    def _hard_sigmoid(self, *factors: TensorView) -> tuple[str, Affine] | None:
-        """RELU6 divided by 6, as the HardSigmoid of ONNX with its default slope and offset."""
-        for scale, clipped in (factors, factors[::-1]):
-            op, given = self.producer(clipped), scale.data
-            if op is None or given is None or given.size != 1 or abs(6 * given.item() - 1) > 1e-6:
-                continue
-            affine = None
-            if op.op is Op.RELU6:
-                affine = self.affine(op.present_inputs()[0])
-            elif _activation(op) is Activation.RELU6:
-                affine = self._unactivated(op, clipped)
-            if affine is not None:
-                return "HardSigmoid", affine.scaled(given.item() / _SLOPE, -_OFFSET / _SLOPE)
+    def _hard_sigmoid(self, tensor: TensorView) -> tuple[str, Affine] | None:
+        """A clip to [0, 1], as the HardSigmoid of ONNX with its default slope and offset."""
+        found = self._scaled_relu6(tensor) or self._unit_clip(tensor)
+        if found is None:
+            return None
+        affine, factor, added = found
+        return "HardSigmoid", affine.scaled(factor / _SLOPE, (added - _OFFSET) / _SLOPE)
+
+    def _scaled_relu6(self, tensor: TensorView) -> tuple[Affine, float, float] | None:
+        """RELU6 divided by 6: an argument, and what it is multiplied by before the clip and what
+        is added."""
+        sixth = self._with_scalar(tensor, Op.MUL)
+        if sixth is None or abs(6 * sixth[1] - 1) > 1e-6:
+            return None
+        clipped, scale = sixth
+        op = self.producer(clipped)
+        if op is None:
+            return None
+        affine = None
+        if op.op is Op.RELU6:
+            affine = self.affine(op.present_inputs()[0])
+        elif _activation(op) is Activation.RELU6:
+            affine = self._unactivated(op, clipped)
+        return (affine, scale, 0.0) if affine else None
+
+    def _unit_clip(self, tensor: TensorView) -> tuple[Affine, float, float] | None:
+        """The same of a clip to [0, 1] by one or two operators."""
+        op = self.producer(tensor)
+        if op is None:
+            return None
+        if op.op is Op.RELU_0_TO_1:
+            source: TensorView | None = op.present_inputs()[0]
+        else:
+            lower, upper = self._not_below(tensor), self._not_above(tensor)
+            source = self._not_above(lower) if lower is not None else None
+            source = self._not_below(upper) if upper is not None else source
+        if source is None:
+            return None
+        factor, added = 1.0, 0.0
+        while (sum_ := self._with_scalar(source, Op.ADD)) is not None:
+            source, added = sum_[0], added + factor * sum_[1]
+        while (product := self._with_scalar(source, Op.MUL)) is not None:
+            source, factor = product[0], factor * product[1]
+        affine = self.affine(source)
+        return (affine, factor, added) if affine else None
+
+    def _not_below(self, tensor: TensorView) -> TensorView | None:
+        """x, if `tensor` is x but 0 where that is negative."""
+        op = self.producer(tensor)
+        if op is not None and op.op is Op.RELU:
+            return op.present_inputs()[0]
+        found = self._with_scalar(tensor, Op.MAXIMUM)
+        return found[0] if found is not None and found[1] == 0 else None
+
+    def _not_above(self, tensor: TensorView) -> TensorView | None:
+        """x, if `tensor` is x but 1 where that is larger."""
+        found = self._with_scalar(tensor, Op.MINIMUM)
+        return found[0] if found is not None and found[1] == 1 else None
+
+    def _with_scalar(self, tensor: TensorView, kind: Op) -> tuple[TensorView, float] | None:
+        """The other operand and the number, if `tensor` is an operator on a tensor and one constant
+        number."""
+        op = self.producer(tensor)
+        if op is None or op.op is not kind or _activation(op):
+            return None
+        for one, other in (op.present_inputs(), op.present_inputs()[::-1]):
+            if one.data is not None and one.data.size == 1 and other.data is None:
+                return other, float(one.data.item())
         return None
 
     def affine(self, tensor: TensorView) -> Affine | None:

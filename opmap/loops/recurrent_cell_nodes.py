@@ -72,12 +72,24 @@ def cell_node(
         sizes=(batch, units, columns),
         hidden_size=units,
         activations=list(cell.activations),
+        activation_alpha=_parameters(cell, _SLOPES),
+        activation_beta=_parameters(cell, _OFFSETS),
         linear_before_reset=1 if cell.op_type == "GRU" and cell.reset_after else None,
         direction=direction,
     )
 
 
 _NAMES = ("weights", "recurrent_weights", "bias")
+# Of activations that have them: ONNX Runtime has no default for Affine.
+_SLOPES = {"HardSigmoid": 0.2, "Affine": 1.0}
+_OFFSETS = {"HardSigmoid": 0.5, "Affine": 0.0}
+
+
+def _parameters(cell: Cell, values: Mapping[str, float]) -> list[float] | None:
+    """Those of the activations of a cell; None where all have defaults."""
+    if "Affine" not in cell.activations:
+        return None
+    return [values[each] for each in cell.activations if each in values]
 
 
 def _weights(cell: Cell) -> Sequence[Array]:

@@ -259,7 +259,8 @@ def complemented(tensor: TensorView, expressions: AffineExpressions) -> tuple[Te
 def _with_candidate(
     state: State, update: Gate, candidate: TensorView, expressions: AffineExpressions
 ) -> Cell | None:
-    whole = expressions.activated(candidate)
+    linear = expressions.affine(candidate)
+    whole = expressions.activated(candidate) or (linear and ("Affine", linear))
     if whole is not None:
         activation, affine = whole
         for source, weights in affine.weights.items():
@@ -286,14 +287,16 @@ def _with_candidate(
 def activated_sum(
     tensor: TensorView, expressions: AffineExpressions
 ) -> tuple[str, Sequence[TensorView]]:
-    """The name of f, and (a, b), if `tensor` is f(a + b)."""
+    """The name of f, and (a, b), if `tensor` is f(a + b); "Affine" where f is nothing."""
     producer = expressions.producer(tensor)
     if producer is None:
         return "", ()
     if producer.op in ACTIVATIONS:
         return ACTIVATIONS[producer.op], factors(producer.present_inputs()[0], Op.ADD, expressions)
     fused = fused_activation(producer)
-    return fused, unbroadcast(producer) if fused and producer.op is Op.ADD else ()
+    if fused and producer.op is Op.ADD:
+        return fused, unbroadcast(producer)
+    return "Affine", factors(tensor, Op.ADD, expressions)
 
 
 def _reset(tensor: TensorView, state: TensorView, expressions: AffineExpressions) -> Gate | None:

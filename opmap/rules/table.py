@@ -9,6 +9,7 @@ from __future__ import annotations
 from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, blocks, cpu, paired
 from tflite_ort.schema import Op
 
+_TIME = (frozenset({Op.RESHAPE, Op.CONV_2D}), frozenset({Op.EXPAND_DIMS, Op.CONV_2D}))
 _CONVOLUTIONS = (Op.CONV_2D, Op.DEPTHWISE_CONV_2D)
 _REWRITE, _LOWERING = Stage.REWRITE, Stage.LOWERING
 _TESTS = "tests/rules/"
@@ -34,6 +35,11 @@ RULES: tuple[Rule, ...] = (
         *(_OPERATORS, "operators.written_prelu:with_prelu"),
         *(_SLOPED, any_target),
         *("sign of a zero", "1.8 silentface", _TESTS + "test_written_prelu.py"),
+    ),
+    Rule(
+        "sequences as images",
+        *(_OPERATORS, "operators.sequences:with_images", _TIME, any_target),
+        *("order of float sums", "1.67 drawn networks", _TESTS + "test_sequences.py"),
     ),
     Rule(
         "unread rows",

@@ -214,6 +214,52 @@ def hard_lstm(b: Body, activation: Op) -> dict[str, str]:
     return {"h": b.mul(o, b.made(activation, c)), "c": c}
 
 
+def clip(b: Body, source: str, form: str) -> str:
+    """To [0, 1], as converters write it."""
+    steps = {
+        "relu last": [(Op.MINIMUM, 1.0), (Op.RELU, None)],
+        "relu first": [(Op.RELU, None), (Op.MINIMUM, 1.0)],
+        "maximum last": [(Op.MINIMUM, 1.0), (Op.MAXIMUM, 0.0)],
+        "maximum first": [(Op.MAXIMUM, 0.0), (Op.MINIMUM, 1.0)],
+        "one operator": [(Op.RELU_0_TO_1, None)],
+    }
+    for op, bound in steps[form]:
+        source = b.made(op, source, *([] if bound is None else [b.constant(bound)]))
+    return source
+
+
+def clipped_gru(b: Body, activation: Op, form: str = "relu last", slope: float = 0.2) -> Any:
+    """The hard sigmoid of Keras 2."""
+    x, h = b.split(b.product("x", 3), 3), b.split(b.product("h", 3), 3)
+    scaled = [b.mul(b.add(x[k], h[k]), b.constant(slope)) for k in (0, 1)]
+    z, r = (clip(b, b.add(each, b.constant(0.5)), form) for each in scaled)
+    c = b.made(activation, b.add(x[2], b.mul(r, h[2])))
+    return {"h": b.add(b.mul(z, "h"), b.mul(b.rest(z), c))}
+
+
+def linear_after(b: Body, _: Op) -> dict[str, str]:
+    """Without an activation of what is new."""
+    x, h = b.split(b.product("x", 3), 3), b.split(b.product("h", 3), 3)
+    z, r = (hard_sigmoid(b, b.add(x[k], h[k])) for k in (0, 1))
+    c = b.add(x[2], b.mul(r, h[2]))
+    return {"h": b.add(b.mul(z, "h"), b.mul(b.rest(z), c))}
+
+
+def linear_before(b: Body, _: Op) -> dict[str, str]:
+    z, r = (b.made(Op.LOGISTIC, gate) for gate in b.gates(2))
+    c = b.add(b.product("x"), b.product(b.mul(r, "h")))
+    return {"h": b.add(b.mul(z, "h"), b.mul(b.rest(z), c))}
+
+
+def wider_clip(b: Body, activation: Op) -> dict[str, str]:
+    """As a hard sigmoid, but up to 2."""
+    x, h = b.split(b.product("x", 3), 3), b.split(b.product("h", 3), 3)
+    z, r = (b.made(Op.RELU, b.add(x[k], h[k])) for k in (0, 1))
+    z, r = (b.made(Op.MINIMUM, each, b.constant(2.0)) for each in (z, r))
+    c = b.made(activation, b.add(x[2], b.mul(r, h[2])))
+    return {"h": b.add(b.mul(z, "h"), b.mul(b.rest(z), c))}
+
+
 def of_two_kinds(b: Body, activation: Op) -> dict[str, str]:
     """As a GRU, but its gates have different activations."""
     x, h = b.split(b.product("x", 3), 3), b.split(b.product("h", 3), 3)
@@ -250,10 +296,14 @@ def fused_tanh(b: Body, _: Op) -> dict[str, str]:
 
 CELLS = {
     "RNN": [rnn, rnn_of_both],
-    "GRU": [gru_after, gru_before, gru_exchanged, gru_fused, hard_gru],
+    "GRU": [
+        *(gru_after, gru_before, gru_exchanged, gru_fused, hard_gru, clipped_gru),
+        *(linear_after, linear_before),
+    ],
     "LSTM": [lstm, hard_lstm],
 }
-OTHERS = [two_gates, of_two_kinds, peeping, twice, fused_tanh]
+OTHERS = [two_gates, of_two_kinds, peeping, twice, fused_tanh, wider_clip]
+FORMS = ("relu last", "relu first", "maximum last", "maximum first", "one operator")
 
 
 def feeds(b: Body, states: int, steps: int) -> list[list[Array]]:
@@ -283,6 +333,16 @@ def test_a_cell_is_a_node(make: Any, activation: Op) -> None:
     states = make(body, activation)
     kinds = check(body.model(states, 7, states["h"]), feeds(body, len(states), 7))
     assert kind in kinds
+    assert not {"Loop", "Scan"} & kinds
+
+
+@pytest.mark.parametrize("slope", [0.2, 1.0, -0.5])
+@pytest.mark.parametrize("form", FORMS)
+def test_any_clip_to_1_is_a_hard_sigmoid(form: str, slope: float) -> None:
+    body = Body(np.random.default_rng(0))
+    states = clipped_gru(body, Op.TANH, form, slope)
+    kinds = check(body.model(states, 7, states["h"]), feeds(body, len(states), 7))
+    assert "GRU" in kinds
     assert not {"Loop", "Scan"} & kinds
 
 
