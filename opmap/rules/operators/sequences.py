@@ -37,15 +37,15 @@ _NO_ARRAYS = frozenset({TensorType.STRING, TensorType.COMPLEX64, TensorType.COMP
 
 
 def with_images(
-    operators: Sequence[View], results: Sequence[TensorView], registry: Registry[Translator]
+    around: Producers, registry: Registry[Translator]
 ) -> tuple[Sequence[View], MappingProxyType[int, Any]]:
     """The operators with images in place of sequences where that saves some; nothing is cut."""
+    operators = around.operators
     starts = [op.output for op in operators if _leaves_image(op)]
     starts += [op.present_inputs()[0] for op in operators if _enters_image(op)]
-    around = Producers(operators, results) if starts else None
     saving, seen = _Region(), set[int]()
     for start in starts:
-        if around is not None and start.index not in seen:
+        if start.index not in seen:
             region = _region(start, around, registry)
             seen |= region.sequences
             if region.saves:
