@@ -36,6 +36,16 @@ def inferred(model: ir.Model) -> Known:
     )
 
 
+def say_shapes(model: ir.Model) -> None:
+    """Let a file say the element type and shape of each value, for tools that infer none."""
+    known = inferred(model)
+    ends = set(map(id, model.graph.outputs))
+    for node in model.graph.nodes:
+        for value in node.outputs:
+            if id(value) not in ends:
+                value.dtype, value.shape = known.type(value), known.shape(value)
+
+
 def _typed(type_: onnx.TypeProto.Tensor) -> Typed:
     shape = tuple(map(_size, type_.shape.dim)) if type_.HasField("shape") else None
     return Typed(ir.DataType(type_.elem_type), shape)

@@ -91,6 +91,9 @@ class _Cleaning:
 
     def _move_once(self, node: ir.Node, before: ir.Node, source: ir.Value) -> None:
         """One Reshape for two nodes that keep the elements in their order."""
+        if _names_all_sizes(node) and not _may_fail(before):
+            node.inputs = (source, *node.inputs[1:])
+            return
         shape = self._known.sizes(node.outputs[0])
         if shape is None or 0 in shape or self._known.sizes(before.outputs[0]) is None:
             return  # what a computed size does not fit fails
@@ -124,6 +127,20 @@ class _Cleaning:
 def is_drawing(node: ir.Node) -> bool:
     """Whether a node draws random numbers."""
     return node.op_type.startswith(_DRAWING)
+
+
+def _names_all_sizes(node: ir.Node) -> bool:
+    """Whether a Reshape takes no size from what it reads."""
+    constant = None if len(node.inputs) < 2 or node.inputs[1] is None else node.inputs[1].const_value
+    if node.op_type != "Reshape" or constant is None:
+        return False
+    return bool(node.attributes.get("allowzero", 0)) or bool(np.all(constant.array != 0))
+
+
+def _may_fail(node: ir.Node) -> bool:
+    """Whether a computed shape may not fit what a Reshape reads."""
+    shape = node.inputs[1] if len(node.inputs) > 1 else None
+    return node.op_type == "Reshape" and (shape is None or shape.const_value is None)
 
 
 def _in_order(order: Any) -> bool:
