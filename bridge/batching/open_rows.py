@@ -69,6 +69,8 @@ class _OpenRows(PlainGraph):
         self._source = parts.model.subgraphs[sample.subgraph]
         self.tensors = list(self._source.tensors)
         self._count: int | None = None
+        # By tensor that has an axis for the samples only here, its shape.
+        self._kept: dict[int, Sequence[int]] = {}
 
     def opened(self) -> SubGraph:
         """The subgraph."""
@@ -91,20 +93,28 @@ class _OpenRows(PlainGraph):
             return self._reshape(op, operator)
         if op.op is Op.WHILE:
             return self._while(op, operator)
+        if op.op in (Op.SHAPE, Op.RANK) and self._kept:
+            raise Unbatchable("it asks for a shape that has one more axis in a batch")
         return operator
 
     def _reshape(self, op: View, operator: Operator) -> Operator:
         """A RESHAPE to a shape that has the samples in an axis of their own; a TRANSPOSE where it
-        moves that axis past others."""
-        source, out = op["input"], op.output
-        before, after = _axis(source.shape), _axis(out.shape)
-        if before is None or after is None:
+        moves that axis past others. One that only drops the axis keeps it: the operators after it
+        broadcast, or else the proof fails."""
+        out = op.output
+        source = self._kept.get(op["input"].index, op["input"].shape)
+        before, after = _axis(source), _axis(out.shape)
+        if before is None or (after is None and _without(source, before) != [*out.shape]):
             return operator
-        shape = [*out.shape[:after], -1, *out.shape[after + 1 :]]
-        if _moves(source.shape[:before], out.shape[:after]):
-            if _without(source.shape, before) != _without(out.shape, after):
+        if after is None:
+            self._kept[out.index], shape = source, [*source]
+            shape[before] = -1
+        else:
+            shape = [*out.shape[:after], -1, *out.shape[after + 1 :]]
+        if after is not None and _moves(source[:before], out.shape[:after]):
+            if _without(source, before) != _without(out.shape, after):
                 return operator
-            order = _without(range(source.rank), before)
+            order = _without(range(len(source)), before)
             given = self.constant([*order[:after], before, *order[after:]])
             code = self.parts.code(Op.TRANSPOSE)
             place = operator.inputs[0]
