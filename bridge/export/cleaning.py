@@ -6,6 +6,10 @@ from tflite_ort.export.folding import fold_constants
 from tflite_ort.export.inferred import inferred
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.writing.needless_nodes import without_needless_nodes
+from tflite_ort.opmap.onnx_graph.writing.told_shapes import tell_shapes
+
+# Of a shape that is a constant now, onnx infers more.
+_ROUNDS = 4
 
 
 def clean(model: ir.Model) -> None:
@@ -13,6 +17,11 @@ def clean(model: ir.Model) -> None:
 
     What they make is the same, bit for bit.
     """
-    known = inferred(model)
-    fold_constants(model, known)
-    without_needless_nodes(model.graph, known)
+    for _ in range(_ROUNDS):
+        count, known = len(model.graph.nodes), inferred(model)
+        fold_constants(model, known)
+        tell_shapes(model.graph, known)
+        without_needless_nodes(model.graph, known)
+        kinds = {node.op_type for node in model.graph.nodes}
+        if len(model.graph.nodes) == count or "Shape" not in kinds:
+            return
