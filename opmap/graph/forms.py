@@ -182,6 +182,12 @@ class Target:
         return self.cpu_kernels
 
     @property
+    def gathers_pixels(self) -> bool:
+        """Whether images have their channels last where rows and columns are gathered: all channels
+        of a pixel are copied at once."""
+        return self.cpu_kernels
+
+    @property
     def tables_of_codes(self) -> bool:
         """Whether a LeakyRelu between codes is one lookup in a table of all codes."""
         return self.cpu_kernels
