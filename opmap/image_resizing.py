@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -30,8 +31,15 @@ from tflite_ort.schema.arithmetic.resizing import (
     integer_positions,
     places_differ,
 )
+from tflite_ort.schema.file.budgets import ENLARGED
 from tflite_ort.schema.values.semantics import nearest_indices
-from tflite_ort.schema.values.sizes import is_known, known_product, may_differ
+from tflite_ort.schema.values.sizes import (
+    is_known,
+    known_product,
+    may_differ,
+    multiple,
+    same_elements,
+)
 
 # The carried types that ONNX Runtime's Resize takes.
 _RESIZED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.UINT8, TensorType.INT32})
@@ -40,6 +48,12 @@ _RESIZED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.UINT8, TensorType.IN
 _FINE = 1 << 14
 # Of float images a weight may be wrong by this, which is as much as both round it by.
 _EXACT = 2.0**-16
+# Each pixel is repeated, in order.
+_NEAREST = {
+    "mode": "nearest",
+    "coordinate_transformation_mode": "asymmetric",
+    "nearest_mode": "floor",
+}
 # Rows and columns, and the pairs of axes along which a linear Resize works.
 _PLANES = (1, 2)
 _RESIZED_AXES = ({1, 2}, {2, 3})
@@ -208,23 +222,46 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
     ONNX Runtime computes an index in floats that differ from TFLite's in the last bit."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
+    known = domain is Domain.STORED and carried_type(input) in _RESIZED_BY_ORT
     if not is_known(*input.shape[1:3], *output.shape[1:3]):
+        factors = _doublings(op) if known else None
+        if factors is not None:
+            layout = g.layout(input)
+            scales = g.constant(layout.order((1, *factors, 1)), np.float32)
+            value = g.read(input, layout=layout, domain=domain)
+            value = g.op("Resize", value, None, scales, **_NEAREST)
+            g.write(output, value, layout=layout, domain=domain)
+            return
         g.write(output, _gathered(op, g, domain), domain=domain)
         return
     picks = [
         nearest_indices(old, new, op.options)
         for old, new in zip(input.shape[1:3], output.shape[1:3], strict=True)
     ]
-    known = domain is Domain.STORED and carried_type(input) in _RESIZED_BY_ORT
     whole = all(_repeats(pick, size) for pick, size in zip(picks, input.shape[1:3], strict=True))
-    layout = g.layout(input) if known and whole else Layout.LAST
+    known = known and (whole or not g.target.optimized)
+    layout = g.layout(input) if known else Layout.LAST
     value = g.read(input, layout=layout, domain=domain)
-    if layout is Layout.FIRST:
-        value = _resize(op, g, value, layout, "nearest", "asymmetric", nearest_mode="floor")
+    if layout is Layout.FIRST and whole:
+        sizes = g.ints(layout.shape(output.shape))
+        value = g.op("Resize", value, None, None, sizes, **_NEAREST)
     else:
         for axis in (2, 1):
-            value = g.op("Gather", value, g.ints(picks[axis - 1]), axis=axis)
+            value = g.op("Gather", value, g.ints(picks[axis - 1]), axis=layout.axis(axis, 4))
     g.write(output, value, layout=layout, domain=domain)
+
+
+def _doublings(op: OperatorView[ResizeNearestNeighborOptions]) -> list[int] | None:
+    """How often the rows and columns of unknown number are repeated: a power of 2 times, of which
+    all positions are exact in floats; None for other sizes."""
+    pairs = list(zip(op["input"].shape[1:3], op.output.shape[1:3], strict=True))
+    factors = [known_product([new]) // max(known_product([old]), 1) for old, new in pairs]
+    whole = all(
+        factor and not factor & (factor - 1) and same_elements([multiple(old, factor)], [new])
+        for (old, new), factor in zip(pairs, factors, strict=True)
+    )
+    whole = whole and math.prod(factors) <= ENLARGED  # what is larger is computed and checked
+    return factors if whole and not op.options.align_corners else None
 
 
 def _gathered(op: OperatorView[ResizeNearestNeighborOptions], g: Graph, domain: Domain) -> ir.Value:

@@ -94,7 +94,7 @@ class SampleAxes:
     def keep_order(self, source: TensorView, out: TensorView) -> None:
         """The elements of `out` are those of `source` in their order."""
         place = self.places[source.index]
-        if not out.ranked or not any(map(self._follows, out.shape)):
+        if not out.ranked or not any(size is self.count for size in out.shape):
             inner, whole = known_product(out.shape[1:]), known_product(source.shape[1:])
             if place not in (0, MERGED) or not inner or whole % inner:
                 raise Unbatchable("a RESHAPE mixes samples")

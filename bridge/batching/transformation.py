@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.schema import (
     Model,
     ModelError,
+    Op,
     OperatorView,
     SignatureDef,
     Specialized,
@@ -37,8 +37,9 @@ from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.versioning.resolver import OpResolver
 
 if TYPE_CHECKING:
-    from tflite_ort.batching import proofs
-else:  # few models leave the number of samples open and have operators without a rule
+    from tflite_ort.batching import open_rows, proofs
+else:  # few models have operators without a rule
+    open_rows = late("tflite_ort.batching.open_rows")
     proofs = late("tflite_ort.batching.proofs")
 
 View = OperatorView[Any]
@@ -67,13 +68,16 @@ def batched(
     """
     with closing(BoundResolver(resolver, model)) as bound:
         flat = bound.model_for(0, shapes)
-        of_shapes = partial(specialize, flat, 0, kernels=bound.kernels, preparers=bound.preparers())
-        sample, open_sizes = of_shapes(shapes), list[int]()
+
+        def of_shapes(model: FlatModel, shapes: Mapping[int, Shape]) -> Specialized:
+            return specialize(model, 0, shapes, bound.kernels, bound.preparers())
+
+        sample, open_sizes = of_shapes(flat, shapes), list[int]()
         _check_states(sample.operators, resolver)
         if (whole := _as_it_is(flat, sample, size, of_shapes, given)) is not None:
             return whole
         if any(not is_known(*shape) for shape in shapes.values()):
-            open_sizes = _open_sizes(sample, of_shapes({}))
+            open_sizes = _open_sizes(sample, of_shapes(flat, {}))
 
         def graph() -> BatchedGraph:
             return BatchedGraph(Parts(flat), sample, size, open_sizes)
@@ -92,33 +96,38 @@ def _as_it_is(
     model: FlatModel,
     sample: Specialized,
     size: int | None,
-    of_shapes: Callable[[Mapping[int, Shape]], Specialized],
+    of_shapes: Callable[[FlatModel, Mapping[int, Shape]], Specialized],
     given: Collection[int] | None,
 ) -> Model | None:
-    """The model itself, if its file leaves the number of samples open, there are operators without
-    a rule for a batch, and it is known to keep the samples apart."""
+    """The model itself, if there are operators without a rule for a batch, and it is known to keep
+    the samples apart: as its file has it, if that leaves their number open, else with the constants
+    open that say that there is one."""
     graph = model.subgraphs[0]
     several = [index for index in graph.inputs if given is None or index in given]
+    if all(key_of(op) in RULES for op in sample.operators):
+        return None
+    if not several or not all(leads(sample.tensors[index]) for index in several):
+        return None
     tables = [graph.tensors[index] for index in several]
     opened = all((table.shape_signature or (1,))[:1] == (-1,) for table in tables)
-    if not opened or all(key_of(op) in RULES for op in sample.operators):
-        return None
-    if not all(leads(sample.tensors[index]) for index in several):
+    if not opened and not any(op.op is Op.WHILE for op in sample.operators):
         return None
     count = unknown_size()
     shapes = {index: (count, *sample.tensors[index].shape[1:]) for index in several}
     try:
-        whole = of_shapes({**{i: sample.tensors[i].shape for i in sample.inputs}, **shapes})
+        whole_model = model if opened else open_rows.with_open_rows(model, sample, several)
+        others = {i: sample.tensors[i].shape for i in sample.inputs}
+        whole = of_shapes(whole_model, {**others, **shapes})
         proofs.keeps_samples_apart(whole, several, count)
     except (ModelError, Unbatchable, Untranslatable):
         return None
-    number = -1 if size is None else size
+    graph, number = whole_model.subgraphs[0], -1 if size is None else size
     tensors = list(graph.tensors)
     for index in (*graph.inputs, *graph.outputs):
         sizes = (number if each is count else each for each in whole.tensors[index].shape)
         tensors[index] = sized(tensors[index], tuple(sizes))
     first = replace(graph, tensors=tuple(tensors))
-    return replace(model, subgraphs=(first, *model.subgraphs[1:]))
+    return replace(whole_model, subgraphs=(first, *whole_model.subgraphs[1:]))
 
 
 def _open_sizes(sample: Specialized, in_file: Specialized) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx
 
 from tflite_ort.base.warned import warn_caller
+from tflite_ort.export.cleaning import clean
 from tflite_ort.export.form import Form
 from tflite_ort.export.presets import SIGNED
 from tflite_ort.opmap.onnx_graph import ir
@@ -33,6 +34,8 @@ from tflite_ort.schema import ExportWarning, Model, TensorType
 from tflite_ort.schema.file.model import stored_data
 
 _NAMED = 8  # operators in a message
+# Beyond this part of the model's constants, those of a file are written narrow.
+_LARGER = 1.2
 
 
 def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) -> None:
@@ -47,6 +50,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         ExportError: the destination does not read it.
     """
     graph, preset = model.graph, form.preset
+    clean(model)
     if preset.quantization == SIGNED:
         if _has_signed_codes(source):
             make_signed(graph)
@@ -68,7 +72,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
     if preset.even_pads:
         cut_uneven_pads(graph)
     if not preset.plain:
-        narrow_constants(model)
+        narrow_constants(model, int(_LARGER * _constant_bytes(source)))
         join_equal_constants(graph)
     if signed_weights:
         part_signed_weights(graph)
@@ -98,6 +102,13 @@ def _shapes(model: ir.Model) -> dict[str, list[int]]:
         for name, dims in sizes.items()
         if all(size.HasField("dim_value") for size in dims)
     }
+
+
+def _constant_bytes(model: Model) -> int:
+    """What the constants of a model take in its file."""
+    buffers = {tensor.buffer for graph in model.subgraphs for tensor in graph.tensors}
+    data = (model.buffers[index].data for index in buffers if index < len(model.buffers))
+    return sum(each.nbytes for each in data if each is not None)
 
 
 def _has_signed_codes(model: Model) -> bool:

@@ -14,7 +14,8 @@ How it is found:
    numbers. So their numpy kernels run on these arrays: [batch] and then [batch, 7, 7, 64]. An
    element of an input of which nothing is known is None.
 3. A kernel that does look at an element, and cannot, raises; then nothing is known of its result.
-4. A list whose elements are all ints is a constant after all (`whole`).
+4. MUL and REDUCE_PROD of one unknown size and of numbers give a multiple of that size.
+5. A list whose elements are all ints is a constant after all (`whole`).
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ import numpy.typing as npt
 
 from tflite_ort.base.records import replace
 from tflite_ort.fallback_kernels import Kernel
-from tflite_ort.schema import Op, OperatorView, TensorView
+from tflite_ort.schema import ActivationFunctionType, Op, OperatorView, TensorView
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
+from tflite_ort.schema.values.semantics import normalized_axes
+from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known, multiple
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]
@@ -63,6 +66,8 @@ def with_size_lists(op: OperatorView[Any], kernels: Registry[Kernel]) -> Operato
     if op.op is Op.CAST and op.output.dtype.kind == "i":
         sizes = op.present_inputs()[0].sizes
         return op if sizes is None else _listed(op, [_cast(sizes, op.output.dtype)])
+    if op.op in _PRODUCTS:
+        return _multiplied(op)
     if op.op not in _MOVES or not any(_says_something(op, t) for t in op.present_inputs()):
         return op
     entry = kernels.of(op)
@@ -80,6 +85,39 @@ def _says_something(op: OperatorView[Any], tensor: TensorView) -> bool:
     """Whether something is known of `tensor` that is part of the result."""
     joined = op.op in (Op.CONCATENATION, Op.PACK) and tensor.dtype.kind == "i"
     return tensor.sizes is not None or (joined and tensor.is_constant)
+
+
+def _multiplied(op: OperatorView[Any]) -> OperatorView[Any]:
+    """A product of sizes, which is a size again as long as one of them is unknown."""
+    inputs, activation = op.present_inputs(), getattr(op.options, "fused_activation_function", None)
+    read = inputs[:1] if op.op is Op.REDUCE_PROD else inputs
+    if all(tensor.sizes is None for tensor in read) or not all(map(_is_short, inputs)):
+        return op
+    if op.output.dtype.kind != "i" or activation not in (None, ActivationFunctionType.NONE):
+        return op
+    first, *rest = (_elements(tensor).astype(np.object_) for tensor in read)
+    if op.op is Op.MUL:
+        return _listed(op, [np.asarray(_times(first, *rest))])
+    axes = inputs[1].data
+    if axes is None:
+        return op
+    listed = normalized_axes(axes, inputs[0].rank)
+    made = _times.reduce(first, tuple(listed), keepdims=op.options.keep_dims, initial=1)
+    return _listed(op, [np.asarray(made, np.object_)])
+
+
+def _product(one: Any, other: Any) -> Any:
+    """The product of two elements of lists of sizes; None where it is no multiple of a size."""
+    if one is None or other is None or not (is_known(one) or is_known(other)):
+        return None
+    if is_known(one, other):
+        return known if abs(known := int(one) * int(other)) <= LARGEST_SIZE else None
+    size, factor = (other, one) if is_known(one) else (one, other)
+    return multiple(size, int(factor)) if factor > 0 else None
+
+
+_times = np.frompyfunc(_product, 2, 1)
+_PRODUCTS = frozenset({Op.MUL, Op.REDUCE_PROD})
 
 
 def _listed(op: OperatorView[Any], lists: Sequence[Array]) -> OperatorView[Any]:

@@ -5,7 +5,8 @@ D directions, T time, B batch, C cells.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -44,6 +45,7 @@ def recurrent_node(
     peephole: ir.Value | None = None,
     *,
     sizes: Sequence[int],
+    sequence: Sequence[int] = (),
     **attributes: Any,
 ) -> Values:
     """All outputs [T, D, B, C] and the last states [D, B, C] of an RNN, a GRU or an LSTM.
@@ -57,6 +59,7 @@ def recurrent_node(
         weights: input weights, recurrent weights, biases.
         states: [D, B, C] of each; None for zeros.
         sizes: B, C, and of a GRU I.
+        sequence: T and I, where they are known.
     """
     rows, cells, *columns = sizes
     if op_type != "RNN":
@@ -68,31 +71,52 @@ def recurrent_node(
     if named is not None and named == default * (len(named) // len(default)):
         attributes["activations"] = None
     if op_type != "RNN" and not is_known(rows):
-        return _with_a_row(g, op_type, x, [*weights, None], states, peephole, attributes)
+        row = _Row(g, x)
+        whole = [None if each is None else row.added(each, [1, cells]) for each in states]
+        x, given = row.added(x, sequence), [*weights, None, *whole, peephole]
+        made = g.op_multi(op_type, x, *given, outputs=1 + len(states), **attributes)
+        return row.cut_off(made)
     inputs = (x, *weights, None, *states, peephole)
     return g.op_multi(op_type, *inputs, outputs=1 + len(states), **attributes)
 
 
-def _with_a_row(
-    g: Graph,
-    op_type: str,
-    x: ir.Value,
-    weights: Sequence[ir.Value | None],
-    states: Sequence[ir.Value | None],
-    peephole: ir.Value | None,
-    attributes: Mapping[str, Any],
-) -> Values:
-    """The node over one row of zeros where `x` has none."""
-    count, one = g.op("Shape", x, start=1, end=2), g.ints([1])
-    missing = g.op("Sub", g.op("Max", count, one), count)
-    pads = g.op("Concat", g.ints([0, 0, 0, 0]), missing, g.ints([0]), axis=0)
-    x = g.op("Pad", x, pads)
-    states = [None if value is None else g.op("Pad", value, pads) for value in states]
-    made = g.op_multi(
-        op_type, x, *weights, *states, peephole, outputs=1 + len(states), **attributes
-    )
-    bounds, axes = (g.ints([0]), count), (g.ints([2]), *[one] * len(states))
-    return [g.op("Slice", v, *bounds, axis) for v, axis in zip(made, axes, strict=True)]
+# A row of zeros up to so many elements is held.
+_HELD = 4096
+
+
+class _Row:
+    """A row of zeros that sequences and states [..., B, ...] get where there is none, so that the
+    results are cut off again.
+
+    Args:
+        x: [T, B, I].
+    """
+
+    def __init__(self, g: Graph, x: ir.Value) -> None:
+        self._g, self._count = g, g.op("Shape", x, start=1, end=2)
+        self._pads: ir.Value | None = None
+
+    def added(self, value: ir.Value, sizes: Sequence[int]) -> ir.Value:
+        """`value` [A, B, C] with the row.
+
+        Args:
+            sizes: A and C, where they are known.
+        """
+        g, one = self._g, self._g.ints([1])
+        if sizes and is_known(*sizes) and math.prod(sizes) <= _HELD:
+            zeros = g.constant(np.zeros((sizes[0], 1, sizes[1]), np.float32))
+            return g.op("Concat", value, g.op("Slice", zeros, self._count, one, one), axis=1)
+        if self._pads is None:
+            missing = g.op("Sub", g.op("Max", self._count, one), self._count)
+            self._pads = g.op("Concat", g.ints([0, 0, 0, 0]), missing, g.ints([0]), axis=0)
+        return g.op("Pad", value, self._pads)
+
+    def cut_off(self, made: Values) -> Values:
+        """The outputs [T, D, B, C] and the last states [D, B, C] without it."""
+        axes = [2, *[1] * (len(made) - 1)]
+        bounds = self._g.ints([0]), self._count
+        pairs = zip(made, axes, strict=True)
+        return [self._g.op("Slice", value, *bounds, self._g.ints([axis])) for value, axis in pairs]
 
 
 def _empty(g: Graph, x: ir.Value, given: Sequence[ir.Value | None]) -> Values:

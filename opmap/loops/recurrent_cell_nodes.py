@@ -35,15 +35,28 @@ def run_cell(g: Graph, cell: Cell, sequences: Sequences) -> dict[int, ir.Value]:
     ]
     joined = parts[0] if len(parts) == 1 else g.op("Concat", *parts, axis=2)
     initial = [g.read(state.initial) for state in states]
-    stacked = [stacked_states(g, [value], (batch, units)) for value in initial]
-    outputs, *finals = cell_node(g, cell, joined, stacked, batch)
-    sequences.set(output.result, g.op("Squeeze", outputs, g.ints([1])))
-    sequences.delay(output.argument, output.result, initial[0])
+    stacked = [
+        None if all(map(_are_zeros, initial)) else stacked_states(g, [value], (batch, units))
+        for value in initial
+    ]
+    outputs, *finals = cell_node(g, cell, joined, stacked, batch, steps=sequences.loop.trip_count)
     first = g.ints([0])
-    return {
+    last = {
         state.place: g.op("Squeeze", value, first)
         for state, value in zip(states, finals, strict=True)
     }
+    sequences.set(output.result, g.op("Squeeze", outputs, g.ints([1])), last[output.place])
+    sequences.delay(output.argument, output.result, initial[0])
+    return last
+
+
+def _are_zeros(value: ir.Value) -> bool:
+    """Whether a state begins with zeros: a node has these where it is given none."""
+    maker = value.producer()
+    if maker is not None and maker.op_type == "Expand" and maker.inputs[0] is not None:
+        value = maker.inputs[0]
+    constant = value.const_value
+    return constant is not None and not constant.array.any()
 
 
 def cell_node(
@@ -53,6 +66,8 @@ def cell_node(
     initial: Sequence[ir.Value | None],
     batch: int,
     direction: str | None = None,
+    *,
+    steps: int | None = None,
 ) -> Sequence[ir.Value]:
     """All outputs [T, 1, B, N] of `cell` and the last of each state [1, B, N].
 
@@ -60,6 +75,7 @@ def cell_node(
         x: the sequences of its sources side by side, [T, B, K].
         initial: of each state, [1, B, N]; None for zeros.
         direction: that of the node; None for forward.
+        steps: T, where it is known.
     """
     weights = _weights(cell)
     units, columns = cell.states[0].argument.shape[-1], weights[0].shape[2]
@@ -70,6 +86,7 @@ def cell_node(
         [g.constants.add(each, name) for each, name in zip(weights, _NAMES, strict=True)],
         initial,
         sizes=(batch, units, columns),
+        sequence=() if steps is None else (steps, columns),
         hidden_size=units,
         activations=list(cell.activations),
         activation_alpha=_parameters(cell, _SLOPES),

@@ -68,6 +68,8 @@ class Sequences:
     fixed: dict[int, Forms]
     count: ir.Value | None = None
     values: dict[int, ir.Value] = field(default_factory=dict)
+    # By index in the body, the values in the last iteration that are computed apart.
+    _last: dict[int, ir.Value] = field(default_factory=dict)
     # By index in the body: the tensor of the previous iteration, and the value in the first one.
     _previous: dict[int, tuple[int, ir.Value]] = field(default_factory=dict)
 
@@ -117,6 +119,8 @@ class Sequences:
 
     def last(self, tensor: TensorView) -> ir.Value:
         """The value of `tensor` in the last iteration."""
+        if tensor.index in self._last:
+            return self._last[tensor.index]
         return self.g.op("Gather", self.value(tensor), self.g.ints(-1), axis=0)
 
     def compute(self, op: View) -> bool:
@@ -192,6 +196,10 @@ class Sequences:
         if op.op not in RESHAPES or source not in self:
             return False
         self._set(op.output, self.value(source), (self.loop.trip_count, *source.shape))
+        if source.index in self._last:
+            last, shape = self._last[source.index], op.output.shape
+            is_same = not may_differ(source.shape, shape)
+            self._last[op.output.index] = last if is_same else self.g.reshape(last, shape)
         return True
 
     def _spread(self, op: View) -> bool:
@@ -263,9 +271,11 @@ class Sequences:
         wanted = (self.loop.trip_count, *tensor.shape)
         self.set(tensor, self.g.reshape(value, wanted) if may_differ(shape, wanted) else value)
 
-    def set(self, tensor: TensorView, value: ir.Value) -> None:
-        """Let `value`, [T, *shape], be the sequence of `tensor`."""
+    def set(self, tensor: TensorView, value: ir.Value, last: ir.Value | None = None) -> None:
+        """Let `value`, [T, *shape], be the sequence of `tensor`; `last` is the end of it."""
         self.values[tensor.index] = value
+        if last is not None:
+            self._last[tensor.index] = last
 
     def _delayed(self, tensor: TensorView, later: ir.Value, initial: ir.Value) -> ir.Value:
         """The sequence `later` one iteration later, after `initial`."""

@@ -230,8 +230,8 @@ class Graph:
         return found
 
     def drop_unread(self) -> None:
-        """Leave out the initializers that no node reads."""
-        read = self.read_ids()
+        """Leave out the initializers that no node reads, but for the first values of inputs."""
+        read = self.read_ids() | set(map(id, self.inputs))
         self.initializers = {k: v for k, v in self.initializers.items() if id(v) in read}
 
     def _read(self) -> Iterator[Value | None]:

@@ -171,7 +171,7 @@ def _are_whole(sizes: Sequence[int], shape: Sequence[int]) -> bool:
 
 
 def _is_row(row: TensorView, whole: TensorView) -> bool:
-    if row.dynamic or whole.dynamic or row.shape != (1, *whole.shape[1:]):
+    if not (row.ranked and whole.ranked) or may_differ(row.shape, (1, *whole.shape[1:])):
         return False
     if row.quantization is None or whole.quantization is None:
         return row.quantization is whole.quantization

@@ -29,6 +29,8 @@ _BYTES = 512
 _ROW = 4
 # So many elements tell whether it is worthwhile to look at all.
 _SAMPLE = 64
+# The nodes that make a table of a function.
+_TABLE_NODES = 12
 _NARROWER: dict[ir.DataType, Sequence[npt.DTypeLike]] = {
     ir.DataType.FLOAT: (np.int8, np.uint8, np.float16, np.int16),
     ir.DataType.DOUBLE: (np.int8, np.uint8, np.int16, np.float32),
@@ -59,24 +61,21 @@ class Narrow(NamedTuple):
 Written = Narrow | Lines | Gates | Ramps | Powers | Steps
 
 
-def narrow_constants(model: ir.Model) -> None:
+def narrow_constants(model: ir.Model, room: int = 0) -> None:
     """Write large constants of `model` narrow, with the nodes that make them what they were.
 
     What the body of a Scan reads is made inside: not every reader of ONNX takes computed values
     from outside there (docs/exporting.md).
+
+    Args:
+        room: so many bytes all constants may take. No more than that needs are written narrow,
+            those first of which a node saves most.
     """
     graph = model.graph
-    taken = {value.name for value in graph.inputs}
-    kept, homes = _read_by_quantization(graph), _homes(graph)
-    constant = Constants(graph)
+    homes, constant = _homes(graph), Constants(graph)
     added: dict[int, tuple[ir.Graph, list[ir.Node], TableNodes]] = {}
-    for name, value in list(graph.initializers.items()):
-        tensor = value.const_value
-        if tensor is None or name in taken or id(value) in kept or tensor.nbytes < _BYTES:
-            continue
-        narrow = _narrow(tensor)
-        if narrow is None:
-            continue
+    for value, narrow in _chosen(graph, room):
+        name = value.name
         del graph.initializers[name]
         value.const_value = None
         for number, (home, readers) in enumerate(homes.get(id(value), {}).values()):
@@ -89,6 +88,32 @@ def narrow_constants(model: ir.Model) -> None:
             narrow.make(added[id(home)][2], name, made)
     for home, nodes, _ in added.values():
         home.nodes[:0] = nodes
+
+
+def _chosen(graph: ir.Graph, room: int) -> list[tuple[ir.Value, Written]]:
+    """The constants that are written narrow, in the order of the graph, and how."""
+    constants = [(v, v.const_value) for v in graph.initializers.values() if v.const_value]
+    excess = sum(tensor.nbytes for _, tensor in constants) - room
+    if excess <= 0:
+        return []
+    kept = _read_by_quantization(graph) | set(map(id, graph.inputs))
+    large = [(v, t) for v, t in constants if id(v) not in kept and t.nbytes >= _BYTES]
+    forms = [(value, tensor.nbytes, _narrow(tensor)) for value, tensor in large]
+    found = [(value, size, form) for value, size, form in forms if form is not None]
+    chosen = set[int]()
+    for value, size, form in sorted(found, key=lambda each: -each[1] / _nodes(each[2])):
+        if excess <= 0:
+            break
+        chosen.add(id(value))
+        excess -= size - form.codes.nbytes if isinstance(form, Narrow) else size
+    return [(value, form) for value, _, form in found if id(value) in chosen]
+
+
+def _nodes(form: Written) -> int:
+    """About how many nodes make a constant."""
+    if isinstance(form, Narrow):
+        return 1 if form.scales is None else 2
+    return _TABLE_NODES
 
 
 # By value, and then by the graph where it is to be made: that graph, and the nodes that read it.

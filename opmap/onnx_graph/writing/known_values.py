@@ -1,0 +1,58 @@
+"""What is known of the values of a graph: their element types and shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tflite_ort.opmap.onnx_graph import ir
+
+_D = ir.DataType
+# Types whose elements take whole bytes.
+_HELD = frozenset(_D) - {_D.STRING, _D.INT4, _D.UINT4}
+
+
+class Typed(NamedTuple):
+    """The element type of a value, and its shape as far as it is known."""
+
+    dtype: ir.DataType
+    shape: ir.Shape | None
+
+
+class Known:
+    """Types and shapes by the `id` of a value; constants tell their own."""
+
+    def __init__(self, types: Mapping[int, Typed]) -> None:
+        self._types = dict(types)
+
+    def type(self, value: ir.Value | None) -> ir.DataType | None:
+        """The element type; None where it is not known."""
+        if value is None:
+            return None
+        if value.const_value is not None:
+            return value.const_value.dtype
+        return self._types[id(value)].dtype if id(value) in self._types else value.dtype
+
+    def shape(self, value: ir.Value | None) -> ir.Shape | None:
+        """The shape, with names of sizes, and None for those that have none."""
+        if value is None:
+            return None
+        if value.const_value is not None:
+            return value.const_value.shape
+        return self._types[id(value)].shape if id(value) in self._types else value.shape
+
+    def sizes(self, value: ir.Value | None) -> list[int] | None:
+        """The shape, where all of it is known."""
+        shape = self.shape(value)
+        known = [size for size in shape or () if isinstance(size, int)]
+        return known if shape is not None and len(known) == len(shape) else None
+
+    def nbytes(self, value: ir.Value) -> int | None:
+        """How many bytes the elements take, where that is known."""
+        if value.const_value is not None:
+            return value.const_value.nbytes
+        known, kind = self.sizes(value), self.type(value)
+        if known is None or kind not in _HELD or kind is None:
+            return None
+        return math.prod(known) * kind.numpy().itemsize

@@ -1,0 +1,169 @@
+"""A graph without nodes that change nothing, and without nodes that compute what is there already."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.writing.known_values import Known
+from tflite_ort.opmap.onnx_graph.writing.table_nodes import Names
+
+_D = ir.DataType
+# What they give does not follow from what they read.
+_DRAWING = ("Random", "Multinomial", "Bernoulli")
+# They keep the elements and their order.
+_MOVES = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten"})
+_KEEPING = _MOVES | {"Expand"}
+# By type, those that hold all of its numbers.
+_WIDER = {
+    _D.BOOL: {_D.UINT8, _D.INT8, _D.INT16, _D.INT32, _D.INT64, _D.FLOAT, _D.DOUBLE},
+    _D.UINT8: {_D.INT16, _D.UINT16, _D.INT32, _D.UINT32, _D.INT64, _D.FLOAT, _D.DOUBLE},
+    _D.INT8: {_D.INT16, _D.INT32, _D.INT64, _D.FLOAT, _D.DOUBLE},
+    _D.UINT16: {_D.INT32, _D.UINT32, _D.INT64, _D.FLOAT, _D.DOUBLE},
+    _D.INT16: {_D.INT32, _D.INT64, _D.FLOAT, _D.DOUBLE},
+    _D.INT32: {_D.INT64, _D.DOUBLE},
+    _D.UINT32: {_D.INT64, _D.DOUBLE},
+    _D.FLOAT16: {_D.FLOAT, _D.DOUBLE},
+    _D.FLOAT: {_D.DOUBLE},
+}
+# Constants up to so many bytes are compared by their elements.
+_SMALL = 64
+
+
+def without_needless_nodes(graph: ir.Graph, known: Known) -> None:
+    """Let the readers of what a needless node makes read what it is made of."""
+    _Cleaning(graph, known).run(graph)
+    graph.drop_unread()
+
+
+class _Cleaning:
+    def __init__(self, graph: ir.Graph, known: Known) -> None:
+        self._graph, self._known, self._names = graph, known, Names(graph)
+        # By value that is left out, what stands for it.
+        self._same: dict[int, ir.Value] = {}
+
+    def run(self, graph: ir.Graph) -> None:
+        """A graph, and then its bodies. What a body gives is left as it is, and a body computes
+        itself what the graph around it computes too: not every reader of ONNX takes computed
+        values from outside."""
+        made, ends = dict[Hashable, Sequence[ir.Value]](), set(map(id, graph.outputs))
+        for node in graph.nodes:
+            node.inputs = tuple([self._same.get(id(value), value) for value in node.inputs])
+            if not node.domain:
+                self._shorten(node)
+            for body in node.bodies:
+                self.run(body)
+            if not any(id(value) in ends for value in node.outputs):
+                self._leave_out(node, made)
+        graph.nodes = ir.leading_to(graph.outputs, graph.nodes)
+
+    def _leave_out(self, node: ir.Node, made: dict[Hashable, Sequence[ir.Value]]) -> None:
+        """Note what stands for the outputs of a node, if that is there.
+
+        Args:
+            made: what is there already, by how it is computed.
+        """
+        source = None if node.domain else self._unchanged(node)
+        found: Sequence[ir.Value] = node.outputs if source is None else [source]
+        if source is None and (key := _key(node)) is not None:
+            found = made.setdefault(key, node.outputs)
+        for own, value in zip(node.outputs, found, strict=True):
+            if own is not value:
+                self._same[id(own)] = value
+
+    def _shorten(self, node: ir.Node) -> None:
+        """Let a node read what the node before it reads, where both do what one can do."""
+        before = None if not node.inputs or node.inputs[0] is None else node.inputs[0].producer()
+        if before is None or before.domain or before.inputs[0] is None:
+            return
+        kinds, source = (before.op_type, node.op_type), before.inputs[0]
+        if kinds == ("Cast", "Cast") and self._holds(source, node.inputs[0]):
+            node.inputs = (source,)
+        elif kinds == ("Transpose", "Transpose"):
+            first, second = (each.attributes.get("perm") for each in (before, node))
+            if isinstance(first, Sequence) and isinstance(second, Sequence):
+                node.inputs, node.attributes = (source,), {"perm": [first[int(i)] for i in second]}
+        elif set(kinds) <= _MOVES:
+            self._move_once(node, before, source)
+
+    def _move_once(self, node: ir.Node, before: ir.Node, source: ir.Value) -> None:
+        """One Reshape for two nodes that keep the elements in their order."""
+        if _names_all_sizes(node) and not _may_fail(before):
+            node.inputs = (source, *node.inputs[1:])
+            return
+        shape = self._known.sizes(node.outputs[0])
+        if shape is None or 0 in shape or self._known.sizes(before.outputs[0]) is None:
+            return  # what a computed size does not fit fails
+        target = np.array(shape, np.int64)
+        name = self._names.free(f"{node.name or node.outputs[0].name}/shape")
+        node.op_type, node.attributes = "Reshape", {}
+        node.inputs = (source, self._graph.add_initializer(name, target))
+
+    def _holds(self, source: ir.Value, value: ir.Value | None) -> bool:
+        """Whether the type of `value` holds all numbers of that of `source`."""
+        one, other = self._known.type(source), self._known.type(value)
+        return one is not None and (one is other or other in _WIDER.get(one, ()))
+
+    def _unchanged(self, node: ir.Node) -> ir.Value | None:
+        """What a node gives as it is."""
+        if not node.inputs or len(node.outputs) != 1 or node.inputs[0] is None:
+            return None
+        source, kind, attributes = node.inputs[0], node.op_type, node.attributes
+        is_same = (
+            kind == "Identity"
+            or (kind == "Cast" and attributes["to"] == self._known.type(source))
+            or (kind == "Transpose" and _in_order(attributes.get("perm")))
+            or (kind == "Concat" and len(node.inputs) == 1)
+        )
+        if kind in _KEEPING and not is_same:
+            shape = self._known.sizes(source)
+            is_same = shape is not None and shape == self._known.sizes(node.outputs[0])
+        return source if is_same else None
+
+
+def is_drawing(node: ir.Node) -> bool:
+    """Whether a node draws random numbers."""
+    return node.op_type.startswith(_DRAWING)
+
+
+def _names_all_sizes(node: ir.Node) -> bool:
+    """Whether a Reshape takes no size from what it reads."""
+    constant = None if len(node.inputs) < 2 or node.inputs[1] is None else node.inputs[1].const_value
+    if node.op_type != "Reshape" or constant is None:
+        return False
+    return bool(node.attributes.get("allowzero", 0)) or bool(np.all(constant.array != 0))
+
+
+def _may_fail(node: ir.Node) -> bool:
+    """Whether a computed shape may not fit what a Reshape reads."""
+    shape = node.inputs[1] if len(node.inputs) > 1 else None
+    return node.op_type == "Reshape" and (shape is None or shape.const_value is None)
+
+
+def _in_order(order: Any) -> bool:
+    return order is not None and list(order) == list(range(len(order)))
+
+
+def _key(node: ir.Node) -> Hashable:
+    """Equal for nodes that compute the same; None for nodes that may not."""
+    if node.bodies or is_drawing(node) or not node.outputs:
+        return None
+    given = tuple(map(_identity, node.inputs))
+    attributes = frozenset((name, _hashable(value)) for name, value in node.attributes.items())
+    return node.op_type, node.domain, given, attributes, len(node.outputs)
+
+
+def _identity(value: ir.Value | None) -> Hashable:
+    constant = None if value is None else value.const_value
+    if constant is None or constant.nbytes > _SMALL or constant.dtype is _D.STRING:
+        return id(value)
+    return constant.dtype, constant.shape, constant.array.tobytes()
+
+
+def _hashable(value: ir.Attribute) -> Hashable:
+    if isinstance(value, ir.Tensor):
+        return value.dtype, value.shape, value.array.tobytes()
+    return value if isinstance(value, int | float | str | ir.Graph) else tuple(value)
