@@ -22,11 +22,10 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Set
+from math import prod
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -35,17 +34,13 @@ import onnxruntime
 
 from benchmarks.consumers import WHOLE
 from benchmarks.how_close import MODELS
+from tests.optimised import optimised_graphs, try_processor
 from tflite_ort import BridgeError, Interpreter, export_onnx
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
-from tflite_ort.providers import session
 from tflite_ort.providers.exported_state import first_state
-from tflite_ort.providers.plain_session import PlainSession
-from tflite_ort.providers.provider import ON_CPU
-from tflite_ort.providers.settings import Settings
 from tflite_ort.schema import TensorType, read_model
 from tflite_ort.schema.file.model import stored_data
-from tflite_ort.tuning.session_target import session_target
 
 Array = npt.NDArray[Any]
 # A node is its operator and a digest of all that leads to it.
@@ -57,22 +52,6 @@ _AT_BOUNDARY = frozenset({"DequantizeLinear", "Identity", "QuantizeLinear", "Res
 
 
 # Graphs ------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def optimized_graphs(folder: Path) -> Iterator[list[Path]]:
-    """The graphs, as ONNX Runtime has optimized them, of the sessions that are made within."""
-    graphs = list[Path]()
-
-    class Keeping(PlainSession):
-        def __init__(self, content: Any, options: Any, *rest: Any) -> None:
-            graphs.append(folder / f"session{len(graphs)}.onnx")
-            options.optimized_model_filepath = str(graphs[-1])
-            super().__init__(content, options, *rest)
-
-    own_options = patch.object(Settings, "shared_options", Settings.options)
-    with own_options, patch.object(session, "PlainSession", Keeping):
-        yield graphs
 
 
 def nodes_of(graph: onnx.GraphProto) -> Nodes:
@@ -98,18 +77,18 @@ def _nodes(
     Returns:
         the nodes, but for those at the boundary of a whole graph, and digests of all values.
     """
-    known, found, inputs = dict(outer), Nodes(), set[str]()
+    known, found = dict(outer), Nodes()
     constants = {each.name for each in graph.initializer}
     for each in graph.initializer:
         array = onnx.numpy_helper.to_array(each)
         known[each.name] = _digest(each.data_type, array.shape, _sum(array.tobytes()))
     for place, each in enumerate(graph.input):
-        known[each.name] = f"input {place} of {len(outer)}"
-        if not outer:
-            inputs.add(known[each.name])
+        sizes = [size.dim_value or 1 for size in each.type.tensor_type.shape.dim]
+        known[each.name] = f"argument {place}" if outer else f"input of {prod(sizes)} elements"
+    inputs = {known[each.name] for each in graph.input}
     for node in graph.node:
         given = [known.get(name, "") for name in node.input]
-        if node.op_type in _AT_BOUNDARY and given[0] in inputs:
+        if not outer and node.op_type in _AT_BOUNDARY and given[0] in inputs:
             known[node.output[0]] = given[0]
             continue
         if node.op_type == "Reshape" and node.input[1] in constants:
@@ -142,24 +121,22 @@ def _sum(content: bytes) -> str:
 
 def compared(model: Path, destination: str, turns: int) -> dict[str, Any]:
     """The two graphs of a network, and the times where there are turns."""
-    with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        folder = Path(name)
         proto = export_onnx(model, for_=None if destination == DEFAULT else destination)
-        file = folder / "file.onnx"
         options = plain_options()
-        options.optimized_model_filepath = str(file)
+        options.optimized_model_filepath = f"{folder}/file.onnx"
         exported = onnxruntime.InferenceSession(proto.SerializeToString(), options)
-        with optimized_graphs(folder) as graphs:
-            interpreter = Interpreter(model, num_threads=1)
-            interpreter.allocate_tensors()
-        ours = [nodes_of(onnx.load(path).graph) for path in graphs]
-        plain = nodes_of(onnx.load(file).graph)
-        row = {"sessions": len(ours), "nodes": sum(plain.values()), "codes": has_codes(model)}
-        whole = sum(ours, Nodes())
-        row["ours"], row["file"] = (_kinds(each) for each in (whole - plain, plain - whole))
+        file = nodes_of(onnx.load(options.optimized_model_filepath).graph)
+        graphs = optimised_graphs(model, num_threads=1)
+        ours = sum((nodes_of(each.graph) for each in graphs), Nodes())
+        row: dict[str, Any] = {"sessions": len(graphs), "nodes": sum(file.values())}
+        row |= {"ours": _kinds(ours - file), "file": _kinds(file - ours)}
         if turns:
-            row["times"] = timed(interpreter, exported, proto, model, turns)
+            row["codes"] = has_codes(model)
+            with Interpreter(model, num_threads=1) as interpreter:
+                interpreter.allocate_tensors()
+                row["times"] = timed(interpreter, exported, proto, model, turns)
     return row
 
 
@@ -264,7 +241,7 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=15)
     given = parser.parse_args()
     chosen = [n for n in WHOLE if not given.networks or any(each in n for each in given.networks)]
-    session_target(ON_CPU.name)  # tries the processor, once for all
+    try_processor()
     rows = dict[str, dict[str, Any]]()
     context = multiprocessing.get_context("fork")
     with context.Pool(1, maxtasksperchild=1) as pool:

@@ -61,7 +61,7 @@ _ANEW = (
     "(--stateful) makes its state inputs and outputs, and stateful=False says this"
 )
 _NAMED = 8  # inputs in a message
-_KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
+_KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
 
 
 def export_onnx(

@@ -131,8 +131,8 @@ _DOUBLE = frozenset({ir.DataType.DOUBLE})
 _DEFAULT = Preset("All.")
 PRESETS: Mapping[str, Preset] = {
     "onnxruntime": Preset(
-        "ONNX Runtime on a CPU, at the speed of `Interpreter`. Other providers and other runtimes "
-        "read the default file better.",
+        "ONNX Runtime on CPUs of this kind: the graph that `Interpreter` runs here. It may have "
+        "nodes of ONNX Runtime's own domain, com.microsoft.",
         cpu_kernels=True,
     ),
     "mobile": Preset(
