@@ -11,6 +11,7 @@ from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
 from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.opmap.onnx_graph.writing.agreeing_scales import agree_scales
+from tflite_ort.opmap.onnx_graph.writing.bounded_tanhs import bound_tanhs
 from tflite_ort.opmap.onnx_graph.writing.equal_constants import join_equal_constants
 from tflite_ort.opmap.onnx_graph.writing.even_pads import cut_uneven_pads
 from tflite_ort.opmap.onnx_graph.writing.exact_products import require_exact_products
@@ -67,6 +68,8 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         unroll_sequences(graph, _shapes(model))
     if preset.channel_slopes:
         part_prelus(graph)
+    if preset.bounded_tanhs:
+        bound_tanhs(graph)
     if preset.even_pads:
         cut_uneven_pads(graph)
     if preset.cpu_kernels:

@@ -47,6 +47,7 @@ class Preset:
         unrolled: LSTM, GRU and RNN are written step by step.
         agreeing: a tensor of codes has one scale wherever it is read.
         channel_slopes: PRelu has one slope for each channel, or is a sum.
+        bounded_tanhs: Tanh and Softplus read numbers up to 20 alone.
         even_pads: transposed convolutions take off as much at both ends.
         plain: weights are initializers, never computed of narrower ones.
         cpu_kernels: nodes are those that ONNX Runtime's own kernels for the CPU run fastest.
@@ -63,6 +64,7 @@ class Preset:
     unrolled: bool = False
     agreeing: bool = False
     channel_slopes: bool = False
+    bounded_tanhs: bool = False
     even_pads: bool = False
     plain: bool = False
     cpu_kernels: bool = False
@@ -183,6 +185,7 @@ PRESETS: Mapping[str, Preset] = {
         quantization=FLOATS,
         fixed=True,
         channel_slopes=True,
+        bounded_tanhs=True,
         plain=True,
         never=_NO_BODIES,
         never_types=_DOUBLE,
