@@ -20,8 +20,6 @@ from tflite_ort.command.arguments import (
     AsJson,
     BudgetNumbers,
     ExternalRoots,
-    Hybrid,
-    HybridOption,
     ModelOrBundle,
     ResolverName,
     SignatureKey,
@@ -39,6 +37,7 @@ from tflite_ort.command.export_options import (
     Decode,
     Dequantize,
     Exact,
+    ExportHybrid,
     ExternalData,
     Float16,
     FloatIo,
@@ -53,7 +52,6 @@ from tflite_ort.command.export_options import (
     Shapes,
     StateDefaults,
     Stateful,
-    Weights,
     WeightsOption,
 )
 from tflite_ort.command.export_summary import Verbose, print_summary
@@ -93,7 +91,7 @@ def export(
     all_signatures: AllSignatures = False,
     as_json: AsJson = False,
     for_: For = None,
-    weights: WeightsOption = Weights.UINT8,
+    weights: WeightsOption = None,
     opset: Opset = None,
     float16: Float16 = False,
     dequantize: Dequantize = False,
@@ -113,15 +111,15 @@ def export(
     check: Check = False,
     verbose: Verbose = False,
     resolver: ResolverName = None,
-    hybrid: HybridOption = Hybrid.FLOAT,
+    hybrid: ExportHybrid = None,
     external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
 ) -> None:
     """Write a model as ONNX; of a bundle every model, with a list of them, into a folder."""
     _refuse_unused(context, stateful=stateful, to_file=out != STDOUT)
     options: dict[str, Any] = {
-        "weights": weights.value,
-        "hybrid": hybrid.value,
+        "weights": weights and weights.value,
+        "hybrid": hybrid and hybrid.value,
         "input_shapes": one_each(map(_named_shape, shape or ()), "--shape"),
         "batch": _batch(batch),
         "resolver": resolver_of(resolver),

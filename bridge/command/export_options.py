@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tflite_ort.command.arguments import Hybrid
 from tflite_ort.command.terminal import new_console, new_table
 from tflite_ort.export.presets import PRESETS, columns, preset_of
 from tflite_ort.opmap.onnx_graph.opsets import IR_VERSIONS
@@ -87,7 +88,18 @@ CustomOpsOption = Annotated[
 
 
 WeightsOption = Annotated[
-    Weights, typer.Option(help="Type of quantised weights; int8 as some accelerators need it.")
+    Weights | None,
+    typer.Option(
+        help="Type of quantized weights; int8 as some accelerators need it. Without, uint8 or as "
+        "--for needs it."
+    ),
+]
+ExportHybrid = Annotated[
+    Hybrid | None,
+    typer.Option(
+        "--hybrid",
+        help="How floats meet integer weights, as of run; without, float, or as --for needs it.",
+    ),
 ]
 Out = Annotated[
     str | None,

@@ -66,7 +66,7 @@ def check_export(
     output: str | os.PathLike[str] | None,
     model: Model,
     *,
-    hybrid: str = "float",
+    hybrid: str | None = None,
     resolver: OpResolver | None = None,
     seed: int = 0,
     tolerance: Tolerance | None = None,
@@ -91,8 +91,7 @@ def check_export(
     """
     form, worst = form or Form(), dict[str, Difference]()
     allowed = tolerance or (_HALF if form.float16 else _TOLERANCE)
-    # An export cannot tell what is faster where it will run: its products are those of floats.
-    given = {"hybrid": "float" if hybrid == "auto" else hybrid, "resolver": resolver}
+    given = {"hybrid": form.hybrid(hybrid), "resolver": resolver}
     try:
         # Signed weights are for other devices: what a CPU without VNNI makes of them says nothing.
         folder = None if output is None else Path(output).absolute().parent

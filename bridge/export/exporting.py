@@ -61,15 +61,15 @@ _ANEW = (
     "(--stateful) makes its state inputs and outputs, and stateful=False says this"
 )
 _NAMED = 8  # inputs in a message
-_KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
+_KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
 
 
 def export_onnx(
     model: str | os.PathLike[str] | bytes | memoryview | Model,
     output: str | os.PathLike[str] | None = None,
     *,
-    weights: str = "uint8",
-    hybrid: str = "float",
+    weights: str | None = None,
+    hybrid: str | None = None,
     input_shapes: Given | None = None,
     batch: int | str | None = None,
     resolver: OpResolver | None = None,
@@ -86,9 +86,11 @@ def export_onnx(
     Args:
         model: a ``.tflite`` file, a bundle with one model, the bytes of either, or a `Model`.
         output: the file to write; weights above 2 GB go into a second file, ``<output>.data``.
-        weights: ``"uint8"`` writes int8 weights as uint8, exact on every CPU; ``"int8"`` keeps
-            them: on x86 without VNNI that needs ``session.x64quantprecision`` in ONNX Runtime.
-        hybrid: how float activations are multiplied by integer weights, see `Interpreter`.
+        weights: ``"uint8"``, the default without `for_`, writes int8 weights as uint8, exact on
+            every CPU; ``"int8"`` keeps them: on x86 without VNNI that needs
+            ``session.x64quantprecision`` in ONNX Runtime.
+        hybrid: how float activations are multiplied by integer weights, see `Interpreter`; without
+            `for_` the default is ``"float"``.
         input_shapes: shapes by input name. A size that is None or a name stays open:
             ``{"image": ("batch", None, None, 3)}``. Another first size than 1 makes a batch of
             these inputs. Sizes that the file leaves open are open, or fixed with an ExportWarning.
@@ -230,8 +232,8 @@ def _source(
 
 
 def _chosen_form(
-    weights: str,
-    hybrid: str,
+    weights: str | None,
+    hybrid: str | None,
     custom_ops: str | None,
     decode: bool | str,
     batch: int | str | None,
@@ -250,11 +252,11 @@ def _chosen_form(
         )
     if decode not in (False, True, IMAGE):
         raise ValueError(f"decode must be True, False or {IMAGE!r}, got {decode!r}")
-    if weights not in ("uint8", "int8"):
+    if weights not in (None, "uint8", "int8"):
         raise ValueError(f"weights must be 'uint8' or 'int8', got {weights!r}")
     if custom_ops not in (None, "domain"):
         raise ValueError(f"custom_ops must be 'domain' or None, got {custom_ops!r}")
-    check_hybrid(hybrid)
+    check_hybrid(form.hybrid(hybrid))
     return form
 
 

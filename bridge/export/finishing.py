@@ -12,8 +12,10 @@ from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
 from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.opmap.onnx_graph.writing.agreeing_scales import agree_scales
+from tflite_ort.opmap.onnx_graph.writing.bounded_tanhs import bound_tanhs
 from tflite_ort.opmap.onnx_graph.writing.equal_constants import join_equal_constants
 from tflite_ort.opmap.onnx_graph.writing.even_pads import cut_uneven_pads
+from tflite_ort.opmap.onnx_graph.writing.exact_products import require_exact_products
 from tflite_ort.opmap.onnx_graph.writing.joined_clips import join_clips
 from tflite_ort.opmap.onnx_graph.writing.narrowing import narrow_constants
 from tflite_ort.opmap.onnx_graph.writing.parted_prelus import part_prelus
@@ -30,6 +32,7 @@ from tflite_ort.opmap.onnx_graph.writing.unrolled_sequences import (
     SEQUENCES,
     unroll_sequences,
 )
+from tflite_ort.providers.model_session import suit_session
 from tflite_ort.schema import ExportWarning, Model, TensorType
 from tflite_ort.schema.file.model import stored_data
 
@@ -69,13 +72,17 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         unroll_sequences(graph, _shapes(model))
     if preset.channel_slopes:
         part_prelus(graph)
+    if preset.bounded_tanhs:
+        bound_tanhs(graph)
     if preset.even_pads:
         cut_uneven_pads(graph)
+    if preset.cpu_kernels:
+        suit_session(graph, kept=True)
     if not preset.plain:
         narrow_constants(model, int(_LARGER * _constant_bytes(source)))
         join_equal_constants(graph)
     if signed_weights:
-        part_signed_weights(graph)
+        (require_exact_products if preset.cpu_kernels else part_signed_weights)(graph)
     if form.for_ is not None:
         preset.check(form.for_, graph)
     shorten_names(graph)

@@ -24,7 +24,9 @@ from tflite_ort.opmap.onnx_graph.opsets import IR_VERSIONS, OPSET
 from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.opmap.onnx_graph.writing.half_floats import halve
 from tflite_ort.providers.exported_state import PAIRS, take_first_values
+from tflite_ort.providers.provider import ON_CPU
 from tflite_ort.schema import ExportError, Model, TensorType
+from tflite_ort.tuning.session_target import session_target
 from tflite_ort.version import __version__
 
 # A protobuf cannot hold more.
@@ -126,16 +128,25 @@ class Form:
         kept = ("signature", "exact", "state_defaults")
         return self == Form(**{name: getattr(self, name) for name in kept})
 
-    def target(self, weights: str, hybrid: str) -> Target:
-        """What the graph is made for."""
-        preset = self.preset
-        return Target(
-            "int8" if preset.quantization == SIGNED else weights,
-            hybrid=hybrid,
+    def hybrid(self, hybrid: str | None) -> str:
+        """How float activations meet integer weights; None is what the destination needs. Only a
+        file for this processor can tell what is faster where it will run."""
+        faster = "auto" if self.preset.cpu_kernels else "float"
+        return faster if hybrid is None or hybrid == "auto" else hybrid
+
+    def target(self, weights: str | None, hybrid: str | None) -> Target:
+        """What the graph is made for; None is what the destination needs."""
+        signed = "int8" if self.preset.quantization == SIGNED else weights
+        made = Target(signed or "uint8", exact=self.exact)
+        if self.preset.cpu_kernels:
+            made = session_target(ON_CPU.name)
+            made = replace(made, carried_boundary=False, fallback=False)
+            made = replace(made, weights=weights or made.weights)
+        return replace(
+            made,
+            hybrid=self.hybrid(hybrid),
             opset=self.opset,
             channels_first=frozenset(self.nchw),
-            exact=self.exact,
-            cpu_kernels=preset.cpu_kernels,
             ignored_clip=self.lstm_clip == "ignore",
         )
 

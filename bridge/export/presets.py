@@ -18,8 +18,12 @@ from tflite_ort.opmap.onnx_graph.value_types import value_types
 from tflite_ort.schema import ExportError
 
 # Forms of quantized values.
-UNSIGNED, SIGNED, FLOATS = "unsigned", "signed", "floats"
+UNSIGNED, SIGNED, FLOATS, FASTEST = "unsigned", "signed", "floats", "fastest"
 FORMS = {
+    FASTEST: (
+        "uint8 inside, and weights of the type that this CPU multiplies exactly in less time; on a "
+        "CPU that would saturate, ONNX Runtime fails and names the node that says so"
+    ),
     UNSIGNED: "uint8 inside, exact in ONNX Runtime on every CPU",
     SIGNED: "int8 as in the model, each between QuantizeLinear and DequantizeLinear",
     FLOATS: "none: floats, clipped to the ranges of the codes; inputs and outputs are floats too",
@@ -47,6 +51,7 @@ class Preset:
         unrolled: LSTM, GRU and RNN are written step by step.
         agreeing: a tensor of codes has one scale wherever it is read.
         channel_slopes: PRelu has one slope for each channel, or is a sum.
+        bounded_tanhs: Tanh and Softplus read numbers up to 20 alone.
         even_pads: transposed convolutions take off as much at both ends.
         plain: weights are initializers, never computed of narrower ones.
         cpu_kernels: nodes are those that ONNX Runtime's own kernels for the CPU run fastest.
@@ -63,6 +68,7 @@ class Preset:
     unrolled: bool = False
     agreeing: bool = False
     channel_slopes: bool = False
+    bounded_tanhs: bool = False
     even_pads: bool = False
     plain: bool = False
     cpu_kernels: bool = False
@@ -131,8 +137,9 @@ _DOUBLE = frozenset({ir.DataType.DOUBLE})
 _DEFAULT = Preset("All.")
 PRESETS: Mapping[str, Preset] = {
     "onnxruntime": Preset(
-        "ONNX Runtime on a CPU, at the speed of `Interpreter`. Other providers and other runtimes "
-        "read the default file better.",
+        "ONNX Runtime on CPUs of this kind: the graph that `Interpreter` runs here. It may have "
+        "nodes of ONNX Runtime's own domain, com.microsoft.",
+        quantization=FASTEST,
         cpu_kernels=True,
     ),
     "mobile": Preset(
@@ -183,6 +190,7 @@ PRESETS: Mapping[str, Preset] = {
         quantization=FLOATS,
         fixed=True,
         channel_slopes=True,
+        bounded_tanhs=True,
         plain=True,
         never=_NO_BODIES,
         never_types=_DOUBLE,

@@ -9,15 +9,14 @@ from tflite_ort.base.optional import late
 from tflite_ort.base.records import field, record, replace
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Target
-from tflite_ort.opmap.graph.costs import modelled_chooser
 from tflite_ort.plan.steps import Kernels
 from tflite_ort.providers.delegates import Delegate, named
-from tflite_ort.providers.processor import blocked_channels
 from tflite_ort.providers.provider import DeviceMemory
 from tflite_ort.providers.traits import traits_of
-from tflite_ort.providers.trials import device_memory, exact_runs, exact_weight_type
+from tflite_ort.providers.trials import device_memory, exact_runs
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.state import State
+from tflite_ort.tuning.session_target import session_target
 
 if TYPE_CHECKING:
     from tflite_ort.plan import profiling
@@ -81,19 +80,12 @@ class PlanContext:
 
     def target(self, delegate: Delegate) -> Target:
         """What graphs for `delegate` are made for, by the traits of its provider."""
-        traits = traits_of(delegate.name)
-        weights = exact_weight_type() if traits.exact_weights else traits.target.weights
-        most = self.meter.allowed("result_bytes")
-        is_cpu = traits.target.cpu_kernels
         target = replace(
-            traits.target,
-            weights=weights,
+            session_target(delegate.name),
             hybrid=self.hybrid,
-            result_bytes=most,
-            block=blocked_channels() if is_cpu else traits.target.block,
+            result_bytes=self.meter.allowed("result_bytes"),
             exact_runs=exact_runs,
-            choose=modelled_chooser(weights) if is_cpu else traits.target.choose,
         )
-        if self.tuner is None or not is_cpu:
+        if self.tuner is None or not target.cpu_kernels:
             return target
         return replace(target, choose=self.tuner.chooser(target))

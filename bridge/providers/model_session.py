@@ -35,9 +35,17 @@ def model_session(
     Raises:
         DelegateError: ONNX Runtime could not make the session.
     """
-    target = traits_of(provider.name).target
     if optimized:
-        runs = _MANY_RUNS if kept else _FEW_RUNS
-        around = NodesAround(target, Constants(), multiplies_in_pairs, runs)
-        rewrite_nodes(Stage.SESSION, model.graph, around)
+        suit_session(model.graph, provider, kept=kept)
     return graph_session(model, provider, optimized=optimized, **settings)
+
+
+def suit_session(graph: ir.Graph, provider: Provider = ON_CPU, *, kept: bool = False) -> None:
+    """Change a graph by the rules for sessions, as suits this processor.
+
+    Args: see `model_session`.
+    """
+    runs = _MANY_RUNS if kept else _FEW_RUNS
+    target = traits_of(provider.name).target
+    around = NodesAround(target, Constants(), multiplies_in_pairs, runs)
+    rewrite_nodes(Stage.SESSION, graph, around)

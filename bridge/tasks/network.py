@@ -21,16 +21,14 @@ from tflite_ort.export.decoded import known_kind
 from tflite_ort.export.exporting import made_for
 from tflite_ort.model.resolvers import WellKnownOpResolver
 from tflite_ort.opmap import Target
-from tflite_ort.opmap.graph.costs import modelled_chooser
 from tflite_ort.providers.delegates import AUTO, OpResolverType, chosen_delegates
 from tflite_ort.providers.onnx_file import OnnxSession
-from tflite_ort.providers.processor import blocked_channels
 from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.traits import FULL_PRECISION, traits_of
-from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import DelegateError, DelegateWarning, ModelError, read_model
 from tflite_ort.tasks.options import BaseOptions
 from tflite_ort.tasks.rects import Rect
+from tflite_ort.tuning.session_target import session_target
 
 if TYPE_CHECKING:
     from tflite_ort.interpreter import device_choice
@@ -140,12 +138,7 @@ def _prepared(kind: Kind, provider: Provider) -> Kind:
 
 def _target(provider: str) -> Target:
     """What suits a provider, with inputs and outputs as the file has them."""
-    traits = traits_of(provider)
-    weights = exact_weight_type() if traits.exact_weights else traits.target.weights
-    target = replace(traits.target, weights=weights, carried_boundary=False, fallback=False)
-    if not target.cpu_kernels:
-        return target
-    return replace(target, block=blocked_channels(), choose=modelled_chooser(weights))
+    return replace(session_target(provider), carried_boundary=False, fallback=False)
 
 
 def _fed(value: Any) -> Array:

@@ -51,7 +51,10 @@ def mirrorable(
 ) -> ir.Value:
     """The input of a MIRROR_PAD in a graph that fails if it is smaller than its mirror image."""
     pairs, shape = op["paddings"].data, op["input"].shape
-    if pairs is None or is_known(*shape):
+    if pairs is None:
+        return value
+    padded = [size for size, pair in zip(shape, pairs.tolist(), strict=True) if any(pair)]
+    if is_known(*padded):
         return value
     least, sizes = mirrored(op.options, pairs), g.op("Shape", value)
     wanted = g.ints([least[axis] for axis in layout.permutation(len(shape))])

@@ -6,7 +6,7 @@ from a zero point, with which no sum gets another code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache, partial
 from itertools import product
 from math import prod
@@ -22,7 +22,7 @@ from tflite_ort.opmap.idioms.code_sums import sums_codes
 from tflite_ort.opmap.reduction import axes_of, reduced_layout, write_reduced
 from tflite_ort.opmap.rules.rule import Rest, View
 from tflite_ort.schema import Op, TensorType
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import is_known, is_one
 
 # A float32 holds every sum of so many codes.
 _MOST_CELLS = 65_793
@@ -61,19 +61,27 @@ def code_means(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
     input, output = op["input"], op.output
     if output.type not in (TensorType.INT8, TensorType.UINT8):
         return ()
-    if not is_known(*input.shape) or not op["axes"].is_constant:
-        return ()
-    terms = prod(input.shape[axis] for axis in axes_of(op))
-    if not sums_codes(terms, input, output):
+    if not is_known(*input.shape[1:]) or not op["axes"].is_constant:
         return ()
     layout = reduced_layout(op, g)
     shape = layout.shape(input.shape)
     summed = frozenset(layout.axis(axis, input.rank) for axis in axes_of(op))
-    order = sorted((axis for axis, size in enumerate(shape) if size != 1), key=summed.__contains__)
+    if not (is_known(*shape) or _are_planes(shape, summed)):
+        return ()
+    terms = prod(input.shape[axis] for axis in axes_of(op))
+    if not sums_codes(terms, input, output):
+        return ()
+    long = (axis for axis, size in enumerate(shape) if not is_one(size))
+    order = sorted(long, key=summed.__contains__)
     if order != sorted(order):
         return ()
     found = _reading(sums_of(input, output, terms, terms if op.op is Op.MEAN else 1))
     return [Lowering("pool", {}, partial(_pooled, op, g, layout, found))] if found else ()
+
+
+def _are_planes(shape: Sequence[int], summed: Set[int]) -> bool:
+    """Whether the sums are those of planes, of any number of images."""
+    return len(shape) == 4 and summed == {2, 3}
 
 
 def _pooled(op: View, g: Graph, layout: Layout, found: Reading) -> None:
@@ -82,7 +90,7 @@ def _pooled(op: View, g: Graph, layout: Layout, found: Reading) -> None:
     summed = {layout.axis(axis, input.rank) for axis in axes_of(op)}
     cells = prod(shape[axis] for axis in summed)
     codes = g.read(input, layout=layout, domain=Domain.STORED)
-    planes = len(shape) == 4 and summed == {2, 3}
+    planes = _are_planes(shape, summed)
     image = codes if planes else g.reshape(codes, (1, prod(shape) // cells, cells, 1))
     units = g.op("DequantizeLinear", image, g.constant(step), g.constant(np.uint8(zero)))
     pooled = g.op("GlobalAveragePool", units)
