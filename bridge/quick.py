@@ -135,7 +135,8 @@ def run(
             row = Preparation(media=value.dtype == np.uint8).rows([value], column)[0]
             arrays[int(column.details["index"])] = row[np.newaxis] if column.leads else row
     names_given = _names(labels)
-    reader = Reader(interpreter._model, called.metadata, names_given, decode, top, min_score)
+    how = (decode, top, min_score, Path(model))
+    reader = Reader(interpreter._model, called.metadata, names_given, *how)
     results, pixels = called.run(arrays), _pixels(given)
     size = None if pixels is None else (pixels.shape[1], pixels.shape[0])
     answer = reader([each.value for each in results], size)

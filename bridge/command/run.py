@@ -45,6 +45,7 @@ from tflite_ort.command.found import (
     Top,
     answered,
     answered_by_task,
+    names_text,
 )
 from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.model.opening import holds_bundle
@@ -139,8 +140,9 @@ def run(
     refuse_unused_preparation(context, preparation, called.columns)
     arrays = read_inputs(given, called.columns, preparation, shown.tell)
     if missing := called.missing(arrays):
-        shown.tell(f"{', '.join(missing)}: random values, as no FILE gives others")
+        shown.tell(f"{names_text(missing)}: random values, as no FILE gives others")
     drawn = called.drawn(seed)
-    reader = how.reader(interpreter._model, called.metadata, called.subgraph, drawn=bool(missing))
+    said = interpreter._model, called.metadata, called.subgraph
+    reader = how.reader(*said, model, drawn=bool(missing))
     results = called.run(drawn | arrays)
-    shown.show(answered(reader, results, given), results)
+    shown.show(answered(reader, results, given, missing), results)
