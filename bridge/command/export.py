@@ -44,6 +44,7 @@ from tflite_ort.command.export_options import (
     FloatIo,
     For,
     ImageInput,
+    Labels,
     LstmClip,
     LstmClipOption,
     Nchw,
@@ -77,6 +78,7 @@ from tflite_ort.model.batch import checked_batch
 from tflite_ort.model.opening import holds_bundle
 from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.model.signature_model import signature_model
+from tflite_ort.prediction.answers import read_labels
 from tflite_ort.providers.exported_state import first_state
 from tflite_ort.schema import read_model
 from tflite_ort.verification.report import OFF
@@ -110,6 +112,7 @@ def export(
     custom_ops: CustomOpsOption = None,
     decode: Decode = False,
     image_input: ImageInput = False,
+    labels: Labels = None,
     check: Check = False,
     verbose: Verbose = False,
     resolver: ResolverName = None,
@@ -136,6 +139,7 @@ def export(
     form["rename"] = one_each(map(_named_new, rename or ()), "--rename")
     form |= {"dequantize": dequantize, "float_io": float_io, "external_data": external_data}
     form |= {"state_defaults": state_defaults, "lstm_clip": lstm_clip.value}
+    form |= {"labels": read_labels(labels)}
     _check_choices(options, form, signature, all_signatures)
     said = {"as_json": as_json, "verbose": verbose}
     if holds_bundle(model):

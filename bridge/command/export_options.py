@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -168,6 +169,14 @@ ImageInput = Annotated[
     bool,
     typer.Option(
         "--image-input", help="--decode, and let the graph begin at a picture of any size."
+    ),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels",
+        metavar="FILE",
+        help="Names of the classes, as run takes them; the file has them in its metadata.",
     ),
 ]
 Check = Annotated[

@@ -30,6 +30,7 @@ from tflite_ort.command.arguments import (
     budgets,
     choices_of,
     normalization_of,
+    refuse_unused,
     refuse_unused_preparation,
     resolver_of,
 )
@@ -58,6 +59,9 @@ else:
     bundle_answers = late("tflite_ort.tasks.bundle_answers")
 
 Array = npt.NDArray[Any]
+
+# What a bundle's task does not take.
+_OF_MODELS = ("labels", "top", "min_score", "decode", "raw", "mean", "std", "rate", "hybrid")
 
 Files = Annotated[
     list[str] | None,
@@ -122,6 +126,7 @@ def run(
     if name is None and signature is None and holds_bundle(model):
         answerer = bundle_answers.bundle_answerer(model, limits, choices, threads)
         if answerer is not None:
+            refuse_unused(context, "is of a model, not of a task", *_OF_MODELS)
             shown.show(answered_by_task(answerer, given), [])
             return
     interpreter = Interpreter(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import onnx
 
@@ -18,17 +19,21 @@ from tflite_ort.schema import ExportError, Model
 IMAGE = "image"
 
 
-def known_kind(model: Model, origin: Source | None, wanted: str = "") -> Kind | None:
+def known_kind(
+    model: Model, origin: Source | None, wanted: str = "", labels: Sequence[str] = ()
+) -> Kind | None:
     """What a model is that was read from `origin`; None where that is not known.
 
     Args:
         wanted: the kind that it is where nothing contradicts.
+        labels: names of its classes, in the place of its own.
 
     Raises:
         MalformedModel: its metadata is damaged.
         BudgetExceeded: its files are larger than their budget.
     """
-    return class_names.known_kind(model, model_metadata(model, origin), wanted=wanted)
+    metadata = model_metadata(model, origin)
+    return class_names.known_kind(model, metadata, tuple(labels), wanted=wanted)
 
 
 def write_decoded(
@@ -37,16 +42,24 @@ def write_decoded(
     origin: Source | None,
     decode: bool | str,
     output: str | os.PathLike[str] | None,
+    labels: Sequence[str] = (),
 ) -> onnx.ModelProto:
     """The decoded form of what was exported, written to `output` if that is given.
 
+    Args:
+        labels: names of the classes, in the place of the model's.
+
     Raises:
-        ExportError: the model is of no known kind, or takes no picture.
+        ExportError: the model is of no known kind, takes no picture, or has not as many classes as
+            there are labels.
         OSError: it cannot be written.
     """
-    kind = known_kind(model, origin)
+    kind = known_kind(model, origin, labels=labels)
     if kind is None:
         raise ExportError("the model is of no kind whose outputs are known: it cannot be decoded")
+    if labels and kind.classes != len(labels):
+        counted = kind.classes or "no known number of"
+        raise ExportError(f"there are {len(labels)} labels, and the model has {counted} classes")
     result = decoded(exported, model, kind, image_input=decode == IMAGE)
     if output is not None:
         write_bytes(output, result.SerializeToString())

@@ -123,7 +123,7 @@ def export_onnx(
         proto = form.write(lowered.model, source, origin, path := None if decode else output)
     if check:
         check_export(proto, path, given, hybrid=hybrid, resolver=resolver, form=form)
-    return write_decoded(proto, given, origin, decode, output) if decode else proto
+    return write_decoded(proto, given, origin, decode, output, form.labels) if decode else proto
 
 
 def made_for(target: Target, model: Source, resolver: OpResolver) -> onnx.ModelProto:

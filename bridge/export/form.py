@@ -26,6 +26,8 @@ from tflite_ort.providers.exported_state import PAIRS, take_first_values
 from tflite_ort.schema import ExportError, Model, TensorType
 from tflite_ort.version import __version__
 
+# What the metadata of a file call names of classes that were given.
+LABELS = "tflite.labels"
 # A protobuf cannot hold more.
 _PROTOBUF_BYTES = 2**31 - 1
 # Inside a file: room for the graph beside the weights.
@@ -59,6 +61,8 @@ class Written(TypedDict, total=False):
         lstm_clip: ``"ignore"`` leaves the clip of LSTM cell states out, so that each LSTM is one
             node. Then a state beyond the clip, which few models reach, gives other numbers.
             ``"keep"`` leaves it out where it cannot be reached.
+        labels: names of the classes, in the place of the model's. They are ``tflite.labels`` in the
+            metadata, a list in JSON, and part of what a decoded file says of itself.
     """
 
     signature: str | None
@@ -73,6 +77,7 @@ class Written(TypedDict, total=False):
     dequantize: bool
     float_io: bool
     lstm_clip: str
+    labels: Sequence[str]
 
 
 @record
@@ -91,6 +96,7 @@ class Form:
     dequantize: bool = False
     float_io: bool = False
     lstm_clip: str = "keep"
+    labels: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.lstm_clip not in ("keep", "ignore"):
@@ -122,7 +128,7 @@ class Form:
     @property
     def plain(self) -> bool:
         """Whether a graph that is decoded can be written so."""
-        kept = ("signature", "exact", "state_defaults")
+        kept = ("signature", "exact", "state_defaults", "labels")
         return self == Form(**{name: getattr(self, name) for name in kept})
 
     def target(self, weights: str, hybrid: str) -> Target:
@@ -178,6 +184,8 @@ class Form:
             if len(tensors[name].shape) < _RANK_OF_LAYOUTS:
                 shape = list(tensors[name].shape)
                 raise ExportError(f"{name!r} {shape} has no channels that could be first")
+        if isinstance(self.labels, str):
+            raise TypeError(f"labels is a list of names, got {self.labels!r}")
 
     def write(
         self,
@@ -198,6 +206,8 @@ class Form:
             OSError: it cannot be written.
         """
         model.metadata_props.update(properties(source, origin))
+        if self.labels:
+            model.metadata_props[LABELS] = json.dumps(list(self.labels))
         model.producer_version, model.doc_string = __version__, source.description
         if self.float16:
             halve(model.graph)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,6 +136,26 @@ def read_labels(path: Path | None) -> tuple[str, ...]:
     return names
 
 
+def labels_of(given: str | os.PathLike[str] | Sequence[str] | None) -> tuple[str, ...]:
+    """Names of classes, or those in a file, as of `read_labels`."""
+    if isinstance(given, (str, os.PathLike)):
+        return read_labels(Path(given))
+    return tuple(given or ())
+
+
+def check_count(labels: Sequence[str], classes: int) -> None:
+    """
+    Raises:
+        InputError: there are not as many labels as classes.
+    """
+    if len(labels) != classes:
+        more = ""
+        if classes == len(labels) + 1:
+            more = "; where the first class is the background, the file has a first line for it"
+        counts = f"there are {len(labels)} labels, and the model has {classes} classes"
+        raise InputError(f"{counts}{more}")
+
+
 class Reader:
     """Reads the outputs of a model.
 
@@ -174,7 +195,7 @@ class Reader:
             if found is not None:
                 self.kind, self.labels, self._names = found[0], found[1].labels, found[1].source
         if labels and self.kind is not None and self.kind.name == _VECTOR:
-            raise InputError(_other_count(len(labels), self._count))
+            check_count(labels, self._count)
         self._session: Any = None
 
     @property
@@ -277,8 +298,8 @@ class Reader:
         self, numbers: Array, scores: Array, size: Size | None, names: tuple[str, ...] = ()
     ) -> Answer:
         labels = names or self.labels
-        if labels and len(labels) != self._count:
-            raise InputError(_other_count(len(labels), self._count))
+        if labels:
+            check_count(labels, self._count)
         pairs = list(zip(numbers.tolist(), scores.tolist(), strict=True))[: self._top]
         classes = tuple(self._scored(*each, labels) for each in pairs)
         return Answer(self.known_as, size, classes, names=self._names, lacks=self._unnamed(labels))
@@ -370,11 +391,3 @@ def _limited(size: Size) -> Size:
         return size
     width, height = (max(1, round(side * _MASK_SIDE / longest)) for side in size)
     return width, height
-
-
-def _other_count(labels: int, classes: int) -> str:
-    """What is said where there is not a label for each class."""
-    more = ""
-    if classes == labels + 1:
-        more = "; where the first class is the background, the file has a first line for it"
-    return f"there are {labels} labels, and the model has {classes} classes{more}"
