@@ -37,6 +37,7 @@ from tflite_ort.command.export_options import (
     Check,
     CustomOpsOption,
     Decode,
+    DecodeInputs,
     Dequantize,
     Exact,
     ExternalData,
@@ -112,6 +113,7 @@ def export(
     custom_ops: CustomOpsOption = None,
     decode: Decode = False,
     image_input: ImageInput = False,
+    decode_inputs: DecodeInputs = False,
     labels: Labels = None,
     check: Check = False,
     verbose: Verbose = False,
@@ -139,7 +141,9 @@ def export(
     form["rename"] = one_each(map(_named_new, rename or ()), "--rename")
     form |= {"dequantize": dequantize, "float_io": float_io, "external_data": external_data}
     form |= {"state_defaults": state_defaults, "lstm_clip": lstm_clip.value}
-    form |= {"labels": read_labels(labels)}
+    form |= {"labels": read_labels(labels), "decode_inputs": decode_inputs}
+    if not (decode or image_input):
+        refuse_unused(context, "needs --decode or --image-input", "decode_inputs")
     _check_choices(options, form, signature, all_signatures)
     said = {"as_json": as_json, "verbose": verbose}
     if holds_bundle(model):

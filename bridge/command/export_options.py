@@ -165,6 +165,14 @@ Stateful = Annotated[
 Decode = Annotated[
     bool, typer.Option("--decode", help="Let the graph end in boxes, landmarks, masks or classes.")
 ]
+DecodeInputs = Annotated[
+    bool,
+    typer.Option(
+        "--decode-inputs",
+        help="Let each run of a decoded file say min_score, roi and the like; ONNX Runtime warns "
+        "of such inputs.",
+    ),
+]
 ImageInput = Annotated[
     bool,
     typer.Option(

@@ -11,6 +11,7 @@ from tflite_ort.base.files import write_bytes
 from tflite_ort.bundles.bundle import Source
 from tflite_ort.decode.decoding import decoded
 from tflite_ort.decode.networks import Kind
+from tflite_ort.export.form import Form
 from tflite_ort.metadata import model_metadata
 from tflite_ort.model import class_names
 from tflite_ort.schema import ExportError, Model
@@ -42,18 +43,19 @@ def write_decoded(
     origin: Source | None,
     decode: bool | str,
     output: str | os.PathLike[str] | None,
-    labels: Sequence[str] = (),
+    form: Form,
 ) -> onnx.ModelProto:
     """The decoded form of what was exported, written to `output` if that is given.
 
     Args:
-        labels: names of the classes, in the place of the model's.
+        form: says the names of the classes, and what stays an input.
 
     Raises:
         ExportError: the model is of no known kind, takes no picture, or has not as many classes as
             there are labels.
         OSError: it cannot be written.
     """
+    labels = form.labels
     kind = known_kind(model, origin, labels=labels)
     if kind is None:
         raise ExportError("the model is of no kind whose outputs are known: it cannot be decoded")
@@ -61,6 +63,16 @@ def write_decoded(
         counted = kind.classes or "no known number of"
         raise ExportError(f"there are {len(labels)} labels, and the model has {counted} classes")
     result = decoded(exported, model, kind, image_input=decode == IMAGE)
+    if not form.decode_inputs:
+        _fix_choices(result.graph)
     if output is not None:
         write_bytes(output, result.SerializeToString())
     return result
+
+
+def _fix_choices(graph: onnx.GraphProto) -> None:
+    """Make constants of the inputs that have values: ONNX Runtime warns of others."""
+    constants = {each.name for each in graph.initializer}
+    given = [value for value in graph.input if value.name not in constants]
+    del graph.input[:]
+    graph.input.extend(given)

@@ -61,6 +61,8 @@ class Written(TypedDict, total=False):
         lstm_clip: ``"ignore"`` leaves the clip of LSTM cell states out, so that each LSTM is one
             node. Then a state beyond the clip, which few models reach, gives other numbers.
             ``"keep"`` leaves it out where it cannot be reached.
+        decode_inputs: what a decoded file can be told, ``min_score``, ``roi`` and the like, are
+            inputs with a value, of which ONNX Runtime warns. Otherwise they are constants.
         labels: names of the classes, in the place of the model's. They are ``tflite.labels`` in the
             metadata, a list in JSON, and part of what a decoded file says of itself.
     """
@@ -77,6 +79,7 @@ class Written(TypedDict, total=False):
     dequantize: bool
     float_io: bool
     lstm_clip: str
+    decode_inputs: bool
     labels: Sequence[str]
 
 
@@ -96,6 +99,7 @@ class Form:
     dequantize: bool = False
     float_io: bool = False
     lstm_clip: str = "keep"
+    decode_inputs: bool = False
     labels: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -128,7 +132,7 @@ class Form:
     @property
     def plain(self) -> bool:
         """Whether a graph that is decoded can be written so."""
-        kept = ("signature", "exact", "state_defaults", "labels")
+        kept = ("signature", "exact", "state_defaults", "decode_inputs", "labels")
         return self == Form(**{name: getattr(self, name) for name in kept})
 
     def target(self, weights: str, hybrid: str) -> Target:
