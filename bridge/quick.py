@@ -29,7 +29,7 @@ from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.model.opening import holds_bundle
 from tflite_ort.prediction.answer_pictures import drawn
 from tflite_ort.prediction.answer_text import lines_of
-from tflite_ort.prediction.answers import AUTO, Answer, Reader, read_labels
+from tflite_ort.prediction.answers import AUTO, Answer, Reader, labels_of
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.images import picture_pixels
 from tflite_ort.prediction.preparation import Preparation
@@ -134,8 +134,9 @@ def run(
         else:
             row = Preparation(media=value.dtype == np.uint8).rows([value], column)[0]
             arrays[int(column.details["index"])] = row[np.newaxis] if column.leads else row
-    names_given = _names(labels)
-    reader = Reader(interpreter._model, called.metadata, names_given, decode, top, min_score)
+    names_given = labels_of(labels)
+    how = (decode, top, min_score, Path(model))
+    reader = Reader(interpreter._model, called.metadata, names_given, *how)
     results, pixels = called.run(arrays), _pixels(given)
     size = None if pixels is None else (pixels.shape[1], pixels.shape[0])
     answer = reader([each.value for each in results], size)
@@ -150,12 +151,6 @@ def _of_task(model: Source, given: Sequence[Given], providers: ProviderChoices |
     if pixels is None or len(given) != 1:
         raise InputError("a bundle's task takes one picture")
     return Result(answerer(pixels), {}, (), pixels)
-
-
-def _names(labels: str | os.PathLike[str] | Sequence[str] | None) -> Sequence[str]:
-    if isinstance(labels, (str, os.PathLike)):
-        return read_labels(Path(labels))
-    return tuple(labels or ())
 
 
 def _pixels(given: Sequence[Given]) -> Array | None:

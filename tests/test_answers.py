@@ -254,9 +254,10 @@ def test_run_prints_boxes_and_draws_them(tmp_path: Path, picture: Path) -> None:
     assert pixels.shape == (100, 200, 3)
     assert (pixels[40, 90] != [10, 200, 30]).any()  # the upper side of the box
     assert (pixels[90, 20] == [10, 200, 30]).all()
+    (tmp_path / "labels.txt").unlink()  # beside the model it is read by itself
     bare = call("run", model, picture).stdout
     assert "class 0" in bare
-    assert "lacks no names of the classes: --labels FILE" in bare
+    assert "lacks: names of the 2 classes: --labels FILE" in bare
     found = json.loads(call("run", model, picture, "--json").stdout)["answer"]
     assert found["boxes"][0]["index"] == 0
     np.testing.assert_allclose(found["boxes"][0]["box"], [0.4, 0.4, 0.6, 0.6], atol=1e-6)
@@ -270,7 +271,8 @@ def test_what_outputs_are_can_be_named(tmp_path: Path, picture: Path) -> None:
     named = call("run", model, picture, "--decode", "classes", "--top", "1").stdout.splitlines()
     assert named[2:] == [
         "class 1  3",
-        "lacks no names of the classes: --labels FILE has one in a line",
+        "lacks: names of the 3 classes: --labels FILE has one in a line; a labels.txt beside the "
+        "model is read by itself",
     ]
     wrong = call("run", model, picture, "--decode", "yolo")
     assert "the outputs of the model are no such ones" in wrong.output

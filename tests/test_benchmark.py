@@ -196,3 +196,11 @@ def test_scripts_run(arguments: list[str], tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(sys, "argv", [*arguments, "--json", str(record)])
     runpy.run_path(str(BENCHMARKS / arguments[0]), run_name="__main__")
     assert json.loads(record.read_text())["packages"]
+
+
+def test_others_log_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """LiteRT says on standard error which delegate it makes."""
+    model = digits_model("float32")
+    arguments = ["bench", str(model), "--rounds", "1", "--min-time", "0", "--no-memory"]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert "INFO" not in "".join(capfd.readouterr())

@@ -294,7 +294,7 @@ def test_kinds_are_told_by_shapes(name: str, tmp_path: Path) -> None:
         fixed = [size for size in info.shape if isinstance(size, int)]
         assert len(info.shape) == value.ndim
         assert set(fixed) <= set(value.shape), (info.name, info.shape, value.shape)
-    plain = session(export_onnx(content, decode=True))
+    plain = session(export_onnx(content, decode=True, decode_inputs=True))
     assert plain.get_inputs()[0].shape == [1, size, size, 3]
     assert [each.name for each in plain.get_outputs()] == said["outputs"]
 
@@ -318,7 +318,9 @@ def test_results_that_are_not_those_of_the_post_processing() -> None:
 
 def test_classes_are_sorted_and_limited() -> None:
     scores = np.array([[0.1, 3.0, -1.0, 2.0, 0.0]])
-    run = session(export_onnx(network(16, [scores], last=Op.SOFTMAX), decode="image"))
+    run = session(
+        export_onnx(network(16, [scores], last=Op.SOFTMAX), decode="image", decode_inputs=True)
+    )
     image = np.full((5, 7, 3), 9, np.uint8)
     _, classes = run.run(None, {"image": image})
     assert classes.tolist() == [1, 3, 0, 4, 2]

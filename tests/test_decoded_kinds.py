@@ -140,7 +140,8 @@ def _exported(path: Path, content: bytes, kind: str, inputs: Named | None) -> Na
     """Write the model and its inputs; what the network of a task gives."""
     decode: bool | str = "image" if inputs is None else True
     resolver = WellKnownOpResolver()
-    exported = export_onnx(content, f"{path}.onnx", decode=decode, resolver=resolver)
+    form = {"decode": decode, "decode_inputs": True, "resolver": resolver}
+    exported = export_onnx(content, f"{path}.onnx", **form)
     given = {"image": IMAGE, "roi": ROI} if inputs is None else inputs
     first = exported.graph.input[0].name
     feeds = {name or first: array for name, array in given.items()}

@@ -104,7 +104,9 @@ def test_boxes(last: Op | None, swapped: bool) -> None:
     )
     located, sure = given["boxs"][0], given["classs"][0]
     sure = sure if last is not None else 1 / (1 + np.exp(-sure))
-    found = outputs_of(session(export_onnx(content, decode=True)), {"picture": PICTURE})
+    found = outputs_of(
+        session(export_onnx(content, decode=True, decode_inputs=True)), {"picture": PICTURE}
+    )
     best = int(sure.max(1).argmax())
     y, x, height, width = anchors()[best]
     dy, dx, dh, dw = located[best]

@@ -166,7 +166,7 @@ def normalised(points: Array, turn: float) -> Array:
 
 def test_what_an_embedder_reads_in_plain_onnx_runtime() -> None:
     rng = np.random.default_rng(4)
-    written = export_onnx(embedder(), decode=True)
+    written = export_onnx(embedder(), decode=True, decode_inputs=True)
     said = {each.key: each.value for each in written.metadata_props}
     assert json.loads(said["tflite.decoded"])["kind"] == "gesture embedder"
     run = session(written)

@@ -178,7 +178,7 @@ def test_run_predict_tasks_and_exports_read_the_same_numbers(
     found = task(picture, roi=np.array([0.5, 0.5, 1, 1, 0], np.float32))
     np.testing.assert_array_equal(found["scores"], real[order])
 
-    exported = session(export_onnx(file, decode="image"))
+    exported = session(export_onnx(file, decode="image", decode_inputs=True))
     np.testing.assert_array_equal(outputs_of(exported, {"image": picture})["scores"], real[order])
 
 

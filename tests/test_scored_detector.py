@@ -117,7 +117,7 @@ def boxes() -> Array:
 
 def test_in_plain_onnx_runtime() -> None:
     for swapped in (False, True):
-        run = session(export_onnx(detector(swapped=swapped), decode=True))
+        run = session(export_onnx(detector(swapped=swapped), decode=True, decode_inputs=True))
         picture = {run.get_inputs()[0].name: np.zeros((1, 64, 64, 3), np.float32)}
         found = outputs_of(run, picture)
         # The second box overlaps the first; the better one of each place stays.
@@ -152,7 +152,7 @@ def test_in_the_task() -> None:
 
 def test_plain_sizes_and_scores() -> None:
     content = detector(apply_exponential_on_box_size=False, sigmoid_score=False)
-    run = session(export_onnx(content, decode=True))
+    run = session(export_onnx(content, decode=True, decode_inputs=True))
     found = outputs_of(run, {run.get_inputs()[0].name: np.zeros((1, 64, 64, 3), np.float32)})
     # The third box is less than nothing high, and the fourth scores below 0.
     assert found["scores"].tolist() == [2.0, 1.5]

@@ -251,15 +251,30 @@ class _Litert:
         if not settings.litert:
             return cls()
         try:
-            started = time.perf_counter()
-            interpreter = litert_interpreter(model, threads)
-            if interpreter is None:
-                return cls()
-            interpreter.allocate_tensors()
-            load_ms = (time.perf_counter() - started) * 1e3
-            return cls(interpreter, load_ms, _started(interpreter, settings))
+            with _without_log():
+                started = time.perf_counter()
+                interpreter = litert_interpreter(model, threads)
+                if interpreter is None:
+                    return cls()
+                interpreter.allocate_tensors()
+                load_ms = (time.perf_counter() - started) * 1e3
+                return cls(interpreter, load_ms, _started(interpreter, settings))
         except (ValueError, RuntimeError) as error:
             return cls(error=on_the_command_line(str(error)).strip().partition("\n")[0])
+
+
+@contextmanager
+def _without_log() -> Iterator[None]:
+    """Keeps what LiteRT logs off standard error; what it refuses, it raises too."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _median_ms(seconds: Sequence[float]) -> float:

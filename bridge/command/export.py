@@ -35,6 +35,7 @@ from tflite_ort.command.export_options import (
     Check,
     CustomOpsOption,
     Decode,
+    DecodeInputs,
     Dequantize,
     Exact,
     ExportHybrid,
@@ -43,6 +44,7 @@ from tflite_ort.command.export_options import (
     FloatIo,
     For,
     ImageInput,
+    Labels,
     LstmClip,
     LstmClipOption,
     Nchw,
@@ -75,6 +77,7 @@ from tflite_ort.model.batch import checked_batch
 from tflite_ort.model.opening import holds_bundle
 from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.model.signature_model import signature_model
+from tflite_ort.prediction.answers import read_labels
 from tflite_ort.providers.exported_state import first_state
 from tflite_ort.schema import read_model
 from tflite_ort.verification.report import OFF
@@ -108,6 +111,8 @@ def export(
     custom_ops: CustomOpsOption = None,
     decode: Decode = False,
     image_input: ImageInput = False,
+    decode_inputs: DecodeInputs = False,
+    labels: Labels = None,
     check: Check = False,
     verbose: Verbose = False,
     resolver: ResolverName = None,
@@ -134,6 +139,9 @@ def export(
     form["rename"] = one_each(map(_named_new, rename or ()), "--rename")
     form |= {"dequantize": dequantize, "float_io": float_io, "external_data": external_data}
     form |= {"state_defaults": state_defaults, "lstm_clip": lstm_clip.value}
+    form |= {"labels": read_labels(labels), "decode_inputs": decode_inputs}
+    if not (decode or image_input):
+        refuse_unused(context, "needs --decode or --image-input", "decode_inputs")
     _check_choices(options, form, signature, all_signatures)
     said = {"as_json": as_json, "verbose": verbose}
     if holds_bundle(model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -176,10 +177,26 @@ Stateful = Annotated[
 Decode = Annotated[
     bool, typer.Option("--decode", help="Let the graph end in boxes, landmarks, masks or classes.")
 ]
+DecodeInputs = Annotated[
+    bool,
+    typer.Option(
+        "--decode-inputs",
+        help="Let each run of a decoded file say min_score, roi and the like; ONNX Runtime warns "
+        "of such inputs.",
+    ),
+]
 ImageInput = Annotated[
     bool,
     typer.Option(
         "--image-input", help="--decode, and let the graph begin at a picture of any size."
+    ),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels",
+        metavar="FILE",
+        help="Names of the classes, as run takes them; the file has them in its metadata.",
     ),
 ]
 Check = Annotated[

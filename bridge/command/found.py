@@ -70,6 +70,15 @@ DecodeAs = Annotated[
 Raw = Annotated[bool, typer.Option("--raw", help="Show the output tensors, not what they say.")]
 
 _DRAWN = (".png", ".jpg", ".jpeg")
+_MISSING = "values of {}: --input NAME=FILE gives them; --decode NAME reads the outputs without"
+# Of how many inputs the names are said.
+_FEW = 4
+
+
+def names_text(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = [f"{len(names) - _FEW} more"] if len(names) > _FEW else []
+    return ", ".join([*names[:_FEW], *more])
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +92,12 @@ class Reading:
     raw: bool
 
     def reader(
-        self, model: Model, metadata: Metadata, subgraph: int, *, drawn: bool
+        self, model: Model, metadata: Metadata, subgraph: int, path: Path, *, drawn: bool
     ) -> Reader | None:
         """What reads the outputs; None where they are shown as they are.
 
         Args:
+            path: the model's file.
             drawn: inputs are random.
 
         Raises:
@@ -96,7 +106,7 @@ class Reading:
         if self.raw or subgraph or (drawn and self.decode == AUTO):
             return None
         rest = self.decode, self.top, self.min_score
-        return Reader(model, metadata, self.labels, *rest)
+        return Reader(model, metadata, self.labels, *rest, path=path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +127,24 @@ class Found:
         return self.answer is not None and self.answer.drawable and self.pixels is not None
 
 
-def answered(reader: Reader | None, results: Sequence[Output], given: Sequence[str]) -> Found:
+def answered(
+    reader: Reader | None,
+    results: Sequence[Output],
+    given: Sequence[str],
+    missing: Sequence[str] = (),
+) -> Found:
     """What the outputs of a model say of the files that it was given.
+
+    Args:
+        missing: the inputs that have random values.
 
     Raises:
         BridgeError: as of `Reader`.
     """
     pixels = _pixels(given)
     if reader is None:
-        return Found(None, pixels)
+        unread = given and missing
+        return Found(None, pixels, _MISSING.format(names_text(missing)) if unread else "")
     size = None if pixels is None else (pixels.shape[1], pixels.shape[0])
     try:
         answer = reader([each.value for each in results], size)
@@ -224,7 +243,7 @@ def _print_found(found: Found, results: Sequence[Output]) -> None:
     if answer is None:
         _print_outputs(results)
         if found.lacks:
-            say(f"lacks {found.lacks}")
+            say(f"lacks: {found.lacks}; --output results.npz saves the tensors")
         return
     say(f"{answer.kind} (--raw shows the tensors, --decode NAME reads them in another way)")
     say(*lines_of(answer))

@@ -30,6 +30,7 @@ from tflite_ort.command.arguments import (
     budgets,
     choices_of,
     normalization_of,
+    refuse_unused,
     refuse_unused_preparation,
     resolver_of,
 )
@@ -45,6 +46,7 @@ from tflite_ort.command.found import (
     Top,
     answered,
     answered_by_task,
+    names_text,
 )
 from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.model.opening import holds_bundle
@@ -57,6 +59,9 @@ else:
     bundle_answers = late("tflite_ort.tasks.bundle_answers")
 
 Array = npt.NDArray[Any]
+
+# What a bundle's task does not take.
+_OF_MODELS = ("labels", "top", "min_score", "decode", "raw", "mean", "std", "rate", "hybrid")
 
 Files = Annotated[
     list[str] | None,
@@ -121,6 +126,7 @@ def run(
     if name is None and signature is None and holds_bundle(model):
         answerer = bundle_answers.bundle_answerer(model, limits, choices, threads)
         if answerer is not None:
+            refuse_unused(context, "is of a model, not of a task", *_OF_MODELS)
             shown.show(answered_by_task(answerer, given), [])
             return
     interpreter = Interpreter(
@@ -139,8 +145,9 @@ def run(
     refuse_unused_preparation(context, preparation, called.columns)
     arrays = read_inputs(given, called.columns, preparation, shown.tell)
     if missing := called.missing(arrays):
-        shown.tell(f"{', '.join(missing)}: random values, as no FILE gives others")
+        shown.tell(f"{names_text(missing)}: random values, as no FILE gives others")
     drawn = called.drawn(seed)
-    reader = how.reader(interpreter._model, called.metadata, called.subgraph, drawn=bool(missing))
+    said = interpreter._model, called.metadata, called.subgraph
+    reader = how.reader(*said, model, drawn=bool(missing))
     results = called.run(drawn | arrays)
-    shown.show(answered(reader, results, given), results)
+    shown.show(answered(reader, results, given, missing), results)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tflite_ort.base.json_text import written
 from tflite_ort.base.optional import late
@@ -42,6 +43,15 @@ def shown(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def coloured(text: str, part: str, style: str) -> Text:
+    """A text whose first `part` has a colour, where a terminal has them."""
+    found = Text(shown(text))
+    start = found.plain.find(shown(part))
+    if start >= 0:
+        found.stylize(style, start, start + len(shown(part)))
+    return found
 
 
 def say(*messages: str, error: bool = False) -> None:

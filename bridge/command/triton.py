@@ -19,7 +19,9 @@ from tflite_ort.command.arguments import (
     refuse_unused,
     resolver_of,
 )
+from tflite_ort.command.found import Labels
 from tflite_ort.command.terminal import say, say_json
+from tflite_ort.prediction.answers import read_labels
 from tflite_ort.prediction.triton import Serving, write_repository
 from tflite_ort.providers.traits import ACCELERATORS
 
@@ -70,6 +72,7 @@ def triton(
         ),
     ] = True,
     version: Annotated[int, typer.Option(min=1, help="Number of this version of the model.")] = 1,
+    labels: Labels = None,
     hybrid: HybridOption = Hybrid.FLOAT,
     resolver: ResolverName = None,
     external_root: ExternalRoots = None,
@@ -88,7 +91,7 @@ def triton(
     }
     serving = Serving(max_batch, delay, accelerator, instances, version)
     try:
-        written = write_repository(model, repository, name, serving, arguments)
+        written = write_repository(model, repository, name, serving, arguments, read_labels(labels))
     except ValueError as error:
         if type(error) is ValueError:
             raise typer.BadParameter(str(error), param_hint="--name") from error

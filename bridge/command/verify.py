@@ -45,7 +45,8 @@ from tflite_ort.command.arguments import (
 )
 from tflite_ort.command.arrays import read_inputs, write_outputs
 from tflite_ort.command.called import called_model
-from tflite_ort.command.terminal import INTERRUPTED, new_console, new_table, say
+from tflite_ort.command.terminal import INTERRUPTED, say
+from tflite_ort.command.verify_tables import print_report
 from tflite_ort.comparison.differences import Tolerance
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
@@ -60,11 +61,9 @@ from tflite_ort.schema import ExportError, Model, write_model
 from tflite_ort.verification.extraction import extract as extracted
 from tflite_ort.verification.extraction import one_operator
 from tflite_ort.verification.html import environment, to_html
-from tflite_ort.verification.litert import litert_installed
 from tflite_ort.verification.overlay import node_names, write_overlays
 from tflite_ort.verification.reading import as_verified
 from tflite_ort.verification.report import Report
-from tflite_ort.verification.results import OperatorResult, RuntimeResult
 from tflite_ort.verification.runtimes import Settings
 from tflite_ort.verification.samples import Random
 from tflite_ort.verification.verifying import NAMES
@@ -78,12 +77,7 @@ else:
 
 Array = npt.NDArray[Any]
 
-_WITHOUT_LITERT = (
-    "LiteRT is not installed. After pip install ai-edge-litert, verify compares with LiteRT "
-    "itself, and knows how far LiteRT's own kernels differ from each other."
-)
 _IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp"})
-_WORST = 5
 _PROFILED = 20
 
 InputFiles = Annotated[
@@ -256,7 +250,7 @@ def _write(report: Report, json_file: str | None, html: Path | None) -> None:
         write_text(json_file, report.to_json())
     if html is not None:
         write_text(html, to_html(report))
-    print(report.to_json(), end="") if json_file == "-" else _print(report)
+    print(report.to_json(), end="") if json_file == "-" else print_report(report)
 
 
 def _write_overlay(report: Report, folder: Path, exported: ModelProto | None) -> None:
@@ -322,105 +316,6 @@ def _given(given: _Files, source: Model, path: Path) -> list[dict[int, Array]]:
         drawn | read_inputs([str(path)], columns, how, each)
         for path, each in zip(images, tells, strict=True)
     ]
-
-
-# Printed -----------------------------------------------------------------------------------------
-
-
-def _print(report: Report) -> None:
-    for name, reason in report.skipped.items():
-        say(f"{name} left out: {reason}")
-    say(f"{report.model}: {report.inputs}, compared with {report.reference}")
-    for result in report.runtimes:
-        _print_runtime(result)
-    if report.exit_code and not litert_installed():
-        say(f"\n{_WITHOUT_LITERT}")
-    if not report.complete:
-        done = "this is what was done so far" if report.runtimes else "nothing was compared yet"
-        say(f"interrupted: {done}")
-
-
-def _print_runtime(result: RuntimeResult) -> None:
-    say("")
-    _tell(f"{result.runtime}: {result.verdict}. {result.reason}")
-    if result.outputs_only:
-        say(f"only outputs were compared: {result.outputs_only}")
-    if result.error:
-        return
-    _print_outputs(result)
-    _print_operators(result)
-    _print_times(result)
-    unread = sum(bool(tensor.unreadable) for tensor in result.tensors)
-    if unread:
-        say(f"{unread} of {len(result.tensors)} tensors cannot be read; --json says why")
-
-
-def _print_outputs(result: RuntimeResult) -> None:
-    if not result.outputs:
-        return
-    table = new_table("output", "verdict", "difference", "LiteRT's kernels", "top 1", "top 5")
-    for each in result.outputs:
-        scores = each.scores
-        tops = ("", "") if scores is None else (str(scores.top1), str(scores.top5))
-        spread = "" if each.spread is None else each.spread.words
-        apart = each.difference.words
-        table.add_row(each.name, each.verdict, apart, spread, *tops)
-    new_console().print(table)
-
-
-def _print_times(result: RuntimeResult) -> None:
-    """Of the operators that take the longest."""
-    timed = [(op.milliseconds, op) for op in result.operators if op.milliseconds is not None]
-    if not timed:
-        return
-    whole = sum(time for time, _ in timed)
-    table = new_table("slowest operators", "ms", "share", "ran in")
-    for time, op in sorted(timed, key=lambda pair: -pair[0])[:_WORST]:
-        table.add_row(op.label, f"{time:.3f}", f"{time / (whole or 1.0):.0%}", op.runs_on)
-    new_console().print(table)
-
-
-def _print_operators(result: RuntimeResult) -> None:
-    """Those that are off by themselves, the first ones; else those that round otherwise."""
-    off = [each for each in result.operators if each.within is False]
-    what = "operator off by itself" if off else "operator that rounds otherwise"
-    off = off or [each for each in result.operators if each.rounds_otherwise]
-    if not off:
-        return
-    table = new_table(what, "version", "alone", "in the network")
-    for each in off[:_WORST]:
-        alone, network = (
-            "" if found is None else found.words for found in (each.isolated, each.accumulated)
-        )
-        table.add_row(each.label, str(each.version), alone or each.not_isolated, network)
-    new_console().print(table)
-    if len(off) > _WORST:
-        say(f"and {len(off) - _WORST} more")
-    _print_known(off[:_WORST])
-    named = off[0]
-    say(f"{named.label}: {', '.join(f'{k}={v}' for k, v in named.options.items())}")
-    for tensor in result.tensors:
-        if tensor.index in (*named.inputs, *named.outputs) and tensor.scales:
-            role = "output" if tensor.index in named.outputs else "input"
-            scale = f"{tensor.scales[0]:.6g}" if len(tensor.scales) == 1 else "per channel"
-            say(f"  {role} {tensor.name}: {tensor.type} {list(tensor.shape)}, scale {scale}")
-
-
-def _print_known(operators: Sequence[OperatorResult]) -> None:
-    """What is known to differ in these operators: each sentence once."""
-    labels: dict[str, list[str]] = {}
-    for each in operators:
-        labels.setdefault(each.known, []).append(each.label)
-    for known, named in labels.items():
-        if known:
-            _tell(f"known of {', '.join(named)}: {known}")
-
-
-def _tell(text: str) -> None:
-    """As `say`, with lines that end between words on a terminal."""
-    first, *others = text.split("\n")
-    for line in (first, *(f"  {each}" for each in others)):
-        new_console().print(line)
 
 
 def _extract(model: Model, report: Report, out: Path) -> None:

@@ -17,6 +17,8 @@ Array = npt.NDArray[Any]
 _CHANNEL = 8
 # What a product and a quotient in float32 may be off, relative.
 _FLOAT_NOISE = 4 * float(np.finfo(np.float32).eps)
+# So many channels are named, beside which the others have little of a difference.
+_FEW_CHANNELS, _LITTLE = 3, 0.05
 # Elements that are compared at a time.
 _BLOCK = 1 << 18
 
@@ -58,6 +60,8 @@ class Difference:
         infinite: elements that are infinite on one side alone, or with the other sign.
         crowded: of quantised tensors, the largest share of elements that differ in one channel
             (the last axis), of channels with 8 elements and more.
+        channels: where nearly all of the difference is in few channels, these.
+        of_channels: how many channels there are; 0 where they have fewer elements.
         problem: why it cannot be compared, such as a shape that is another one; the numbers
             then mean nothing.
     """
@@ -73,6 +77,8 @@ class Difference:
     infinite: int = 0
     crowded: float = 0.0
     problem: str = ""
+    channels: tuple[int, ...] = ()
+    of_channels: int = 0
 
     @property
     def changed(self) -> float:
@@ -104,6 +110,10 @@ class Difference:
             parts.append(f"{self.nan} NaN")
         if self.infinite:
             parts.append(f"{self.infinite} infinities")
+        if self.channels:
+            named = " and ".join(map(str, self.channels))
+            several = "s" * (len(self.channels) > 1)
+            parts.append(f"in channel{several} {named} of {self.of_channels}")
         return ", ".join(parts)
 
     def within(self, tolerance: Tolerance) -> bool:
@@ -149,7 +159,7 @@ def difference(got: Array, want: Array, quantization: Quantization | None = None
     if whole and np.array_equal(got, want):
         return Difference(want.size, want.size, quanta=0.0, mean_quanta=0.0)
     wide = np.complex128 if "c" in (got.dtype.kind, want.dtype.kind) else np.float64
-    sums = _Sums()
+    sums = _Sums(_channels_of(want))
     for some, right in _blocks(got, want):
         sums.add(some.astype(wide), right.astype(wide), some == right if whole else None)
     return sums.difference(sums if whole else None)
@@ -179,7 +189,14 @@ def merged(found: Sequence[Difference]) -> Difference | None:
         sum(each.infinite for each in found),
         max(each.crowded for each in found),
         problem,
+        *_same_channels([each for each in found if not each.exact]),
     )
+
+
+def _same_channels(found: Sequence[Difference]) -> tuple[tuple[int, ...], int]:
+    """The channels in which all of `found` differ; none where they differ in others."""
+    channels = {(each.channels, each.of_channels) for each in found}
+    return channels.pop() if len(channels) == 1 else ((), 0)
 
 
 def worst(found: Sequence[Difference]) -> Difference | None:
@@ -226,7 +243,8 @@ def _of_codes(got: Array, want: Array, quantization: Quantization) -> Difference
     if got.dtype == want.dtype and np.array_equal(got, want):
         return Difference(want.size, want.size, quanta=0.0, mean_quanta=0.0)
     scale, zero_point = _parameters(quantization, want.ndim)
-    steps, reals, changed = _Sums(), _Sums(), list[npt.NDArray[np.bool_]]()
+    steps, reals = _Sums(_channels_of(want)), _Sums()
+    changed = list[npt.NDArray[np.bool_]]()
     # Scales of channels fit the whole alone.
     blocks = [(got, want)] if quantization.per_channel else _blocks(got, want)
     if not quantization.per_channel:
@@ -263,17 +281,31 @@ def _crowded(changed: npt.NDArray[np.bool_]) -> float:
     return float(changed.reshape(-1, changed.shape[-1]).mean(axis=0).max(initial=0.0))
 
 
+def _channels_of(want: Array) -> int:
+    """How many channels it has, along the last axis; 0 where they have few elements."""
+    many = want.ndim > 1 and want.shape[-1] > 1 and want.size >= _CHANNEL * want.shape[-1]
+    return int(want.shape[-1]) if many else 0
+
+
 def _blocks(got: Array, want: Array) -> Iterator[tuple[Array, Array]]:
-    """Both in pieces, so that wider copies of them stay small."""
-    flat = got.reshape(-1), want.reshape(-1)
-    for at in range(0, want.size, _BLOCK):
-        yield flat[0][at : at + _BLOCK], flat[1][at : at + _BLOCK]
+    """Both in pieces of whole rows of channels, so that wider copies of them stay small."""
+    flat, row = (got.reshape(-1), want.reshape(-1)), _channels_of(want) or 1
+    size = max(1, _BLOCK // row) * row
+    for at in range(0, want.size, size):
+        yield flat[0][at : at + size], flat[1][at : at + size]
 
 
 @dataclass(slots=True)
 class _Sums:
-    """Differences of numbers, as float64 or complex128, over several pieces."""
+    """Differences of numbers, as float64 or complex128, over several pieces.
 
+    Args:
+        channels: along the last axis, of which it is told where the differences are; 0 for none.
+        by_channel: by channel the sum of the differences, and how many elements differ.
+    """
+
+    channels: int = 0
+    by_channel: npt.NDArray[np.float64] | None = None
     elements: int = 0
     same: int = 0
     nan: int = 0
@@ -304,6 +336,21 @@ class _Sums:
         self.largest = max(self.largest, float(apart.max(initial=0.0)))
         self.total += float(apart.sum())
         self.magnitude = max(self.magnitude, float(magnitude))
+        if self.channels and want.size % self.channels == 0:
+            rows = np.where(nan | infinite, self.magnitude, apart).reshape(-1, self.channels)
+            found = np.stack([rows.sum(axis=0), (~same.reshape(rows.shape)).sum(axis=0)])
+            self.by_channel = found if self.by_channel is None else self.by_channel + found
+
+    def few_channels(self) -> tuple[int, ...]:
+        """The channels in which nearly all of the differences are, in most of their elements; none
+        where they are in many."""
+        if self.by_channel is None:
+            return ()
+        (total, count), of_each = self.by_channel, self.elements / self.channels
+        worst = np.flatnonzero(total > _LITTLE * total.max(initial=0.0))
+        few = 0 < len(worst) <= min(_FEW_CHANNELS, self.channels // 4)
+        crowded = bool(few) and bool((count[worst] >= of_each / 2).all())
+        return tuple(worst.tolist()) if crowded else ()
 
     @property
     def mean(self) -> float:
@@ -322,4 +369,7 @@ class _Sums:
             self.nan,
             self.infinite,
             crowded,
+            "",
+            channels := (self if quanta is None else quanta).few_channels(),
+            (self if quanta is None else quanta).channels if channels else 0,
         )

@@ -17,7 +17,7 @@ from tflite_ort.decode.networks import Kind
 from tflite_ort.decode.nodes import Nodes, described
 from tflite_ort.decode.picture_input import quantization_of
 from tflite_ort.opmap.onnx_graph.opsets import IR_VERSIONS, OPSET
-from tflite_ort.schema import ExportError, Model, Tensor
+from tflite_ort.schema import ExportError, Model, Tensor, TensorType
 
 Array = npt.NDArray[Any]
 
@@ -139,6 +139,8 @@ def _real_outputs(nodes: Nodes, names: Sequence[str], model: Model) -> list[str]
         if scale:
             real = nodes.sub(nodes.cast(name, np.float32), float(point))
             name = nodes.mul(real, np.float32(scale))
+        elif declared.tensors[index].type is not TensorType.FLOAT32:
+            name = nodes.cast(name, np.float32)
         found.append(name)
     return found
 

@@ -30,6 +30,7 @@ from tflite_ort.decode.nodes import Nodes
 from tflite_ort.decode.pixel_range import FROM_MINUS_ONE, FROM_ZERO
 from tflite_ort.decode.yolo import nanodet, yolo
 from tflite_ort.schema import Model, TensorType
+from tflite_ort.schema.file.custom_options import custom_options
 from tflite_ort.schema.file.detector_metadata import read_detector
 from tflite_ort.schema.file.model_metadata import AudioProperties, SubGraphMetadata
 
@@ -42,6 +43,8 @@ _FEWEST_SAMPLES = 1000
 # What a vector may be, as somebody wants it who knows; a vector of scores, and one of sound.
 _SCORED, _HEARD = ("classifier", "audio classifier"), "audio embedding"
 _VECTORS = (*_SCORED, "embedding", _HEARD)
+# What scores of classes end in.
+_ACTIVATIONS = ("LOGISTIC", "SOFTMAX")
 # Of how many pixels a cell of a mask is at most.
 _COARSEST = 8
 
@@ -124,7 +127,11 @@ def _listed(network: Network) -> Kind | None:
         boxes, classes, sure, count = (raw[place] for place in order)
         return listed_detections(nodes, boxes, classes, sure, count, to)
 
-    return Kind("object detector", build, network.prepared(FROM_MINUS_ONE, "detector of its kind"))
+    prepared = network.prepared(FROM_MINUS_ONE, "detector of its kind")
+    options = b"" if last.custom_options is None else bytes(last.custom_options)
+    given = custom_options(options)
+    told = given.get("num_classes") if isinstance(given, Mapping) else None
+    return Kind("object detector", build, prepared, classes=told if isinstance(told, int) else 0)
 
 
 def _scored(network: Network) -> Kind | None:
@@ -158,7 +165,8 @@ def _object_detector(
         located, sure = (raw[place] for place in places)
         return scored_detections(nodes, located, sure, classes, how, to, _OVERLAP)
 
-    return Kind("object detector", build, network.prepared(normalization, "detector of its kind"))
+    prepared = network.prepared(normalization, "detector of its kind")
+    return Kind("object detector", build, prepared, classes=classes)
 
 
 def _efficientdet(network: Network) -> Kind | None:
@@ -258,7 +266,7 @@ def _segmentation(network: Network) -> Kind | None:
     channels, height, width = shapes[0][1:] if first else (shapes[0][3], *shapes[0][1:3])
     if min(height, width) < 2 or not 0 < channels <= 256:
         return None
-    done = network.last() in ("LOGISTIC", "SOFTMAX")
+    done = network.last() in _ACTIVATIONS
     if not (done or network.labels) and _COARSEST * height < network.picture[0]:
         return None  # cells of a detector
     activation = "" if done else "Sigmoid" if channels == 1 else "Softmax"
@@ -267,7 +275,7 @@ def _segmentation(network: Network) -> Kind | None:
         planes = raw[0] if first else nodes.op("Transpose", raw[0], perm=[0, 3, 1, 2])
         return scores.masks(nodes, planes, channels, activation, to)
 
-    return Kind("segmentation", build, network.prepared())
+    return Kind("segmentation", build, network.prepared(), classes=channels)
 
 
 def _classifier(network: Network, *, said: bool = False) -> Kind | None:
@@ -280,7 +288,9 @@ def _classifier(network: Network, *, said: bool = False) -> Kind | None:
     if len(shapes) != 1 or not shapes[0] or math.prod(shapes[0]) != shapes[0][-1]:
         return None
     count = shapes[0][-1]
-    scored = said or network.last() in ("LOGISTIC", "SOFTMAX") or len(network.labels) == count
+    # As many numbers as it takes are no classes: they are what was given, once more.
+    ends = network.last() in (*_ACTIVATIONS, "LOG_SOFTMAX") and shapes[0] != network.input
+    scored = said or ends or len(network.labels) == count
     if count < 2:
         return None
     if network.wanted in _VECTORS:
@@ -295,8 +305,8 @@ def _classifier(network: Network, *, said: bool = False) -> Kind | None:
         return scores.classes(nodes, raw[0], count)
 
     if network.wanted == "audio classifier" or _is_sound(network):
-        return Kind("audio classifier", build, None, _sound_facts(network))
-    return Kind("classifier", build, network.prepared())
+        return Kind("audio classifier", build, None, _sound_facts(network), classes=count)
+    return Kind("classifier", build, network.prepared(), classes=count)
 
 
 def _is_sound(network: Network) -> bool:
@@ -326,7 +336,7 @@ def _letters(network: Network) -> Kind | None:
         best = nodes.op("ArgMax", raw[0], axis=2, keepdims=0)
         return {"tokens": (nodes.reshape(best, -1), np.int64, ["steps"])}
 
-    return Kind("speech", build, None, _sound_facts(network))
+    return Kind("speech", build, None, _sound_facts(network), classes=letters)
 
 
 def _named_scores(network: Network) -> Kind | None:

@@ -16,6 +16,8 @@ from tflite_ort.schema import Model, Op, SubGraph
 from tflite_ort.schema.file.model_metadata import SubGraphMetadata, TensorMetadata
 
 Shape = tuple[int, ...]
+# What leaves values as they are, to a rounding.
+_FORMS = frozenset({Op.DEQUANTIZE, Op.QUANTIZE, Op.RESHAPE, Op.SQUEEZE})
 # Writes the nodes after a network, given the names of its outputs.
 Build = Callable[[Nodes, list[str], Projection], Outputs]
 # Writes the nodes that make its inputs, given their names, from other inputs.
@@ -32,6 +34,7 @@ class Kind:
         preparation: how a picture becomes its input; None where that is no picture.
         facts: what is told of it besides, as JSON.
         begin: writes the nodes before it; None where a decoded network begins at its own inputs.
+        classes: how many classes its scores are of; 0 where that is not known.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Kind:
     preparation: PictureInput | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     begin: Begin | None = None
+    classes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +94,15 @@ class Network:
         return self.maker(0) if self.outputs else ""
 
     def maker(self, output: int) -> str:
-        """The operator that makes an output; of a custom one its name."""
+        """The operator that makes the values of an output, whatever form they get after it; of a
+        custom one its name."""
+        wanted = self.graph.outputs[output]
         for op in reversed(self.graph.operators):
-            if self.graph.outputs[output] in op.outputs:
+            if wanted in op.outputs:
                 code = self.model.operator_codes[op.opcode_index]
+                if code.builtin_code in _FORMS and op.inputs and op.inputs[0] is not None:
+                    wanted = op.inputs[0]
+                    continue
                 custom = code.builtin_code is Op.CUSTOM and code.custom_code
                 return custom or code.builtin_code.name
         return ""

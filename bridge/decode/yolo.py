@@ -86,10 +86,10 @@ def yolo(network: Network) -> Kind | None:
         cells = Cells(strides, size)
         if columns == cells.count and rows > 4 + masks:
             build = _dense(network, size, rows - masks - 4, transposed=True)
-            return _detector(network, "YOLO v8", build)
+            return _detector(network, "YOLO v8", build, rows - masks - 4)
         if rows == _ANCHORS * cells.count and columns > 5 + masks:
             build = _dense(network, size, columns - masks - 5, objects=True)
-            return _detector(network, "YOLO v5", build)
+            return _detector(network, "YOLO v5", build, columns - masks - 5)
     return None
 
 
@@ -113,14 +113,15 @@ def nanodet(network: Network) -> Kind | None:
 
             how = network.prepared(IMAGENET, "NanoDet")
             how = None if how is None else replace(how, bgr=True)
-            return Kind("object detector", build, how, {"network": "NanoDet"})
+            facts = {"network": "NanoDet"}
+            return Kind("object detector", build, how, facts, classes=classes)
     return None
 
 
-def _detector(network: Network, name: str, build: Any) -> Kind:
+def _detector(network: Network, name: str, build: Any, classes: int = 0) -> Kind:
     how = network.prepared(FROM_ZERO, name)
     how = None if how is None else replace(how, letterbox=True, outside="gray")
-    return Kind("object detector", build, how, {"network": name})
+    return Kind("object detector", build, how, {"network": name}, classes=classes)
 
 
 def _dense(

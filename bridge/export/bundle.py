@@ -106,7 +106,9 @@ def _model(
         decode = options.get("decode", False) if kind is not None else False
         if decode == IMAGE and kind is not None and kind.preparation is None:
             decode = True  # it begins at what another network gives
-        exported = export_onnx(content, folder / file, **{**options, "decode": decode})
+        # One network tells the next one which part of the picture it looks at.
+        told = {**options, "decode": decode, "decode_inputs": bool(decode)}
+        exported = export_onnx(content, folder / file, **told)
     except BridgeError as error:
         return {**said, "error": str(error)}
     return {**said, "file": file, **_interface(exported), "signatures": _signatures(model)}

@@ -22,7 +22,7 @@ from tflite_ort.export.check import check_export
 from tflite_ort.export.decoded import IMAGE, write_decoded
 from tflite_ort.export.finishing import finish
 from tflite_ort.export.form import Form, Written
-from tflite_ort.export.shapes import Given, Shaped, shaped
+from tflite_ort.export.shapes import Given, Shaped, name_batch, shaped
 from tflite_ort.export.signature_state import SharedState, shared_state
 from tflite_ort.export.state import first_values, layers_with_state, lower_with_state
 from tflite_ort.model.missing_operators import check_operators
@@ -125,7 +125,7 @@ def export_onnx(
         proto = form.write(lowered.model, source, origin, path := None if decode else output)
     if check:
         check_export(proto, path, given, hybrid=hybrid, resolver=resolver, form=form)
-    return write_decoded(proto, given, origin, decode, output) if decode else proto
+    return write_decoded(proto, given, origin, decode, output, form) if decode else proto
 
 
 def made_for(target: Target, model: Source, resolver: OpResolver) -> onnx.ModelProto:
@@ -157,7 +157,10 @@ def _translated(
 
     def lower(as_signed: bool) -> tuple[Shaped, Lowered]:
         given = shaped(source, shapes, batch, resolver, as_signed=as_signed)
-        return given, _lowered(given, resolver, *aim, domain=domain, state=state)
+        lowered = _lowered(given, resolver, *aim, domain=domain, state=state)
+        if isinstance(batch, str):
+            name_batch(lowered.model.graph, given.model, batch)
+        return given, lowered
 
     graph = source.subgraphs[0]
     is_fixed = aim[0].preset.fixed

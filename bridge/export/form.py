@@ -29,6 +29,8 @@ from tflite_ort.schema import ExportError, Model, TensorType
 from tflite_ort.tuning.session_target import session_target
 from tflite_ort.version import __version__
 
+# What the metadata of a file call names of classes that were given.
+LABELS = "tflite.labels"
 # A protobuf cannot hold more.
 _PROTOBUF_BYTES = 2**31 - 1
 # Inside a file: room for the graph beside the weights.
@@ -62,6 +64,10 @@ class Written(TypedDict, total=False):
         lstm_clip: ``"ignore"`` leaves the clip of LSTM cell states out, so that each LSTM is one
             node. Then a state beyond the clip, which few models reach, gives other numbers.
             ``"keep"`` leaves it out where it cannot be reached.
+        decode_inputs: what a decoded file can be told, ``min_score``, ``roi`` and the like, are
+            inputs with a value, of which ONNX Runtime warns. Otherwise they are constants.
+        labels: names of the classes, in the place of the model's. They are ``tflite.labels`` in the
+            metadata, a list in JSON, and part of what a decoded file says of itself.
     """
 
     signature: str | None
@@ -76,6 +82,8 @@ class Written(TypedDict, total=False):
     dequantize: bool
     float_io: bool
     lstm_clip: str
+    decode_inputs: bool
+    labels: Sequence[str]
 
 
 @record
@@ -94,6 +102,8 @@ class Form:
     dequantize: bool = False
     float_io: bool = False
     lstm_clip: str = "keep"
+    decode_inputs: bool = False
+    labels: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.lstm_clip not in ("keep", "ignore"):
@@ -125,7 +135,7 @@ class Form:
     @property
     def plain(self) -> bool:
         """Whether a graph that is decoded can be written so."""
-        kept = ("signature", "exact", "state_defaults")
+        kept = ("signature", "exact", "state_defaults", "decode_inputs", "labels")
         return self == Form(**{name: getattr(self, name) for name in kept})
 
     def hybrid(self, hybrid: str | None) -> str:
@@ -190,6 +200,8 @@ class Form:
             if len(tensors[name].shape) < _RANK_OF_LAYOUTS:
                 shape = list(tensors[name].shape)
                 raise ExportError(f"{name!r} {shape} has no channels that could be first")
+        if isinstance(self.labels, str):
+            raise TypeError(f"labels is a list of names, got {self.labels!r}")
 
     def write(
         self,
@@ -210,6 +222,8 @@ class Form:
             OSError: it cannot be written.
         """
         model.metadata_props.update(properties(source, origin))
+        if self.labels:
+            model.metadata_props[LABELS] = json.dumps(list(self.labels))
         model.producer_version, model.doc_string = __version__, source.description
         if self.float16:
             halve(model.graph)

@@ -15,6 +15,7 @@ from tflite_ort.base.suggestions import suggestion
 from tflite_ort.batching.samples import has_one_sample, left_open
 from tflite_ort.batching.transformation import batched
 from tflite_ort.model.batch import batch_shape, checked_batch
+from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import ExportError, Model, ModelError
 from tflite_ort.schema.values.sizes import is_known, multiple, unknown_size
 from tflite_ort.specialize.resources import same_size
@@ -79,6 +80,22 @@ def as_exported(model: Model, given: Given, batch: int | str | None, resolver: O
         return shaped(model, given, batch, resolver, as_signed=True).model
     except (ExportError, ModelError):  # then the file has its sizes fixed
         return shaped(model, given, batch, resolver).model
+
+
+def name_batch(graph: ir.Graph, model: Model, name: str) -> None:
+    """Call the first size of each output `name` that has a row for each sample of a batch.
+
+    Args:
+        model: that of the batch.
+    """
+    rows = {
+        tensor.name
+        for tensor in model.subgraphs[0].tensors
+        if tuple(tensor.shape[:1]) == (1,) and tuple(tensor.shape_signature or ())[:1] == (-1,)
+    }
+    for value in graph.outputs:
+        if value.shape and rows.intersection((value.name, value.name.removesuffix("_next"))):
+            value.shape = (name, *value.shape[1:])
 
 
 class _Sizes:

@@ -7,6 +7,7 @@ import ast
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,10 @@ _MOST_NAMES = 1 << 20
 _COLUMNS = ("display_name", "name", "label", "class")
 # Where a configuration has them.
 _KEYS = ("id2label", "names", "labels", "classes")
+
+# Fields of an item in a label map, and a numbered name in YAML.
+_FIELD = re.compile(r"\b(\w+)\s*:\s*(?:(\d+)|[\"']([^\"'\n]*)[\"'])")
+_ITEM = re.compile(r"^\s+(\d{1,6}):\s*(\S.*)$", re.MULTILINE)
 
 _UNREADABLE = (ValueError, SyntaxError, RecursionError, MemoryError)
 
@@ -71,13 +76,18 @@ def class_names(metadata: Metadata) -> tuple[str, ...]:
 
 
 def names_of(text: str, suffix: str) -> tuple[str, ...]:
-    """The names in a file: a line each, a table in CSV, or JSON such as a ``config.json``.
+    """The names in a file: a line each, a table in CSV, JSON such as a ``config.json``, a label map
+    of TensorFlow's, or what ultralytics writes beside a model, ``metadata.yaml``.
 
     Args:
         suffix: of the file.
     """
     if suffix == ".json":
         return _of_any(_parsed(text))
+    if suffix == ".pbtxt":
+        return _of_label_map(text)
+    if suffix in (".yaml", ".yml"):
+        return _of_any({int(number): name.strip("'\" ") for number, name in _ITEM.findall(text)})
     lines = text.splitlines()
     if suffix == ".csv" and lines:
         rows = list(csv.reader(io.StringIO(text)))
@@ -86,6 +96,19 @@ def names_of(text: str, suffix: str) -> tuple[str, ...]:
             return tuple(row[column] for row in rows[1:] if len(row) > column)
         return tuple(row[-1] for row in rows if row)
     return tuple(_unnumbered([line.strip() for line in lines]))
+
+
+def _of_label_map(text: str) -> tuple[str, ...]:
+    """The names in a label map: of each item what is shown, or its name, under its number, which
+    detectors count from 1."""
+    found = dict[int, str]()
+    for item in text.split("item")[1:]:
+        fields = {name: words or number for name, number, words in _FIELD.findall(item)}
+        name = fields.get("display_name") or fields.get("name", "")
+        if name and fields.get("id", "").isdecimal():
+            found[int(fields["id"])] = name
+    first = 0 if 0 in found else 1
+    return _of_any({number - first: name for number, name in found.items()})
 
 
 def _unnumbered(lines: list[str]) -> list[str]:

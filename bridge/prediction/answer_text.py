@@ -15,7 +15,8 @@ _MOST_BOXES = 50
 
 def lines_of(answer: Answer) -> list[str]:
     """What is found, a line each."""
-    return [*_found(answer), *([f"lacks {answer.lacks}"] if answer.lacks else [])]
+    names = [f"names: {answer.names}"] if answer.names else []
+    return [*_found(answer), *names, *([f"lacks: {answer.lacks}"] if answer.lacks else [])]
 
 
 def _found(answer: Answer) -> Iterator[str]:
@@ -29,7 +30,7 @@ def _found(answer: Answer) -> Iterator[str]:
     if answer.boxes:
         yield from _box_lines(answer.boxes, answer.size)
     elif not (answer.classes or answer.shares or answer.points or answer.texts or answer.lacks):
-        yield "nothing found"
+        yield "nothing found: a lower --min-score shows what is less sure"
     for thing in () if answer.boxes else answer.points:
         yield from _point_lines(thing, answer.size)
 
@@ -109,6 +110,7 @@ def record_of(answer: Answer) -> dict[str, Any]:
         "boxes": [{**_scored(box.what), "box": _numbers(box.sides)} for box in answer.boxes],
         "points": [_points(each) for each in answer.points],
         "texts": list(answer.texts),
+        "names": answer.names,
         "lacks": answer.lacks,
     }
     return {name: value for name, value in found.items() if value}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from tflite_ort.base.optional import late
 from tflite_ort.metadata import Metadata
 from tflite_ort.model.class_names import class_names, known_kind, names_of
+from tflite_ort.model.other_names import other_names
 from tflite_ort.prediction.array_files import Array, InputError, open_plain
 from tflite_ort.schema import Model
 
@@ -40,7 +42,10 @@ _SPACES = frozenset({"|", "▁", "<space>"})
 _THERE = 0.5
 # The most pixels of a side of a mask.
 _MASK_SIDE = 1024
-_NAMES_LACK = "no names of the classes: --labels FILE has one in a line"
+_NAMES_LACK = (
+    "names of the {}classes: --labels FILE has one in a line; a labels.txt beside the model is "
+    "read by itself"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,7 @@ class Answer:
         mask: the class of each pixel, [height, width]; 0 is the background.
         shares: of a mask, which part of it each class has.
         texts: further lines.
+        names: where names come from that the model does not carry; empty where it has its own.
         lacks: what is missing for a better answer; empty for nothing.
     """
 
@@ -104,6 +110,7 @@ class Answer:
     mask: Array | None = None
     shares: tuple[Scored, ...] = ()
     texts: tuple[str, ...] = ()
+    names: str = ""
     lacks: str = ""
 
     @property
@@ -129,6 +136,26 @@ def read_labels(path: Path | None) -> tuple[str, ...]:
     return names
 
 
+def labels_of(given: str | os.PathLike[str] | Sequence[str] | None) -> tuple[str, ...]:
+    """Names of classes, or those in a file, as of `read_labels`."""
+    if isinstance(given, (str, os.PathLike)):
+        return read_labels(Path(given))
+    return tuple(given or ())
+
+
+def check_count(labels: Sequence[str], classes: int) -> None:
+    """
+    Raises:
+        InputError: there are not as many labels as classes.
+    """
+    if len(labels) != classes:
+        more = ""
+        if classes == len(labels) + 1:
+            more = "; where the first class is the background, the file has a first line for it"
+        counts = f"there are {len(labels)} labels, and the model has {classes} classes"
+        raise InputError(f"{counts}{more}")
+
+
 class Reader:
     """Reads the outputs of a model.
 
@@ -137,6 +164,8 @@ class Reader:
         decode: `AUTO`, `NO_DECODER`, or a name in `kinds.KINDS`.
         top: how many classes are given.
         min_score: of boxes; None: as the kind has it, and at least 0.3.
+        path: the model's file; beside it, and among those of well-known data sets, names of classes
+            are looked for that the model does not carry. None looks for none.
 
     Raises:
         InputError: the model's outputs are none of the kind that is named, or there are not as
@@ -151,6 +180,7 @@ class Reader:
         decode: str = AUTO,
         top: int = 5,
         min_score: float | None = None,
+        path: Path | None = None,
     ) -> None:
         self._model, self._top, self._least = model, top, min_score
         named = "" if decode in (AUTO, NO_DECODER) else decode
@@ -159,9 +189,13 @@ class Reader:
             self.kind = known_kind(model, metadata, tuple(labels), named)
             if self.kind is None and named:
                 raise InputError(f"--decode {decode}: the outputs of the model are no such ones")
-        self.labels = tuple(labels) or class_names(metadata)
+        self.labels, self._names = tuple(labels) or class_names(metadata), ""
+        if not self.labels and decode != NO_DECODER and path is not None:
+            found = other_names(lambda names: known_kind(model, metadata, names, named), path)
+            if found is not None:
+                self.kind, self.labels, self._names = found[0], found[1].labels, found[1].source
         if labels and self.kind is not None and self.kind.name == _VECTOR:
-            raise InputError(_other_count(len(labels), self._count))
+            check_count(labels, self._count)
         self._session: Any = None
 
     @property
@@ -251,6 +285,11 @@ class Reader:
         order = np.argsort(-found["scores"], kind="stable")
         return self._classes(order, found["scores"][order], size, tuple(names))
 
+    def _unnamed(self, labels: Sequence[str]) -> str:
+        """What is lacking where classes have no names."""
+        count = 0 if self.kind is None else self.kind.classes
+        return "" if labels else _NAMES_LACK.format(f"{count} " if count else "")
+
     def _scored(self, number: int, score: float, labels: Sequence[str]) -> Scored:
         label = labels[number] if 0 <= number < len(labels) else ""
         return Scored(int(number), label, float(score))
@@ -259,11 +298,11 @@ class Reader:
         self, numbers: Array, scores: Array, size: Size | None, names: tuple[str, ...] = ()
     ) -> Answer:
         labels = names or self.labels
-        if labels and len(labels) != self._count:
-            raise InputError(_other_count(len(labels), self._count))
+        if labels:
+            check_count(labels, self._count)
         pairs = list(zip(numbers.tolist(), scores.tolist(), strict=True))[: self._top]
         classes = tuple(self._scored(*each, labels) for each in pairs)
-        return Answer(self.known_as, size, classes, lacks="" if labels else _NAMES_LACK)
+        return Answer(self.known_as, size, classes, names=self._names, lacks=self._unnamed(labels))
 
     def _boxes(self, found: Mapping[str, Array], size: Size | None) -> Answer:
         several = "classes" in found
@@ -280,8 +319,11 @@ class Reader:
             Points(own[0] if own else "", float(score), places)
             for places, score in zip(found.get("keypoints", ()), found["scores"], strict=False)
         )
-        lacks = "" if labels or not boxes else _NAMES_LACK
-        return Answer(self.known_as, size, boxes=tuple(boxes), points=points, lacks=lacks)
+        lacks = self._unnamed(labels) if boxes else ""
+        told = self._names if several and boxes else ""
+        return Answer(
+            self.known_as, size, boxes=tuple(boxes), points=points, names=told, lacks=lacks
+        )
 
     def _landmarks(self, found: Mapping[str, Array], size: Size | None) -> Answer:
         assert self.kind is not None
@@ -292,7 +334,7 @@ class Reader:
             right = float(found["handedness"])
             texts.append(f"{'right' if right > _THERE else 'left'} hand")
         lacks = (
-            "a picture that shows the whole thing alone, as the detector of its bundle cuts it out"
+            f"a picture of the {what} alone: tflite-ort run BUNDLE.task PICTURE finds it first"
             if score < _THERE
             else ""
         )
@@ -306,7 +348,8 @@ class Reader:
         changed = np.append(True, tokens[1:] != tokens[:-1]) if len(tokens) else tokens > 0
         letters = [self.labels[int(each)] for each in tokens[changed]]
         text = "".join(" " if each in _SPACES else each for each in letters if each not in _BLANKS)
-        return Answer(self.known_as, texts=(text.strip() or "(nothing is said)",))
+        said = (text.strip() or "(nothing is said)",)
+        return Answer(self.known_as, texts=said, names=self._names)
 
     def _bodies(self, found: Mapping[str, Array], size: Size | None) -> Answer:
         assert self.kind is not None
@@ -336,7 +379,8 @@ class Reader:
             size,
             mask=mask,
             shares=shares[: max(self._top, 8)],
-            lacks="" if labels else _NAMES_LACK,
+            names=self._names,
+            lacks=self._unnamed(labels),
         )
 
 
@@ -347,11 +391,3 @@ def _limited(size: Size) -> Size:
         return size
     width, height = (max(1, round(side * _MASK_SIDE / longest)) for side in size)
     return width, height
-
-
-def _other_count(labels: int, classes: int) -> str:
-    """What is said where there is not a label for each class."""
-    more = ""
-    if classes == labels + 1:
-        more = "; where the first class is the background, the file has a first line for it"
-    return f"there are {labels} labels, and the model has {classes} classes{more}"

@@ -156,7 +156,8 @@ def image_size(details: Details) -> tuple[int, int, int]:
     if layout is None:
         raise InputError(
             f"input {details['name']!r} with shape {signature_of(details)} takes no image: "
-            "that needs [1, H, W, C] or [1, C, H, W] with 1, 3 or 4 channels"
+            "that needs [1, H, W, C] or [1, C, H, W] with 1, 3 or 4 channels; other values come as "
+            ".npy"
         )
     return layout.height, layout.width, layout.channels
 

@@ -15,7 +15,7 @@ from tflite_ort.base.files import made_folder, portable_names, write_bytes, writ
 from tflite_ort.export.exporting import export_onnx
 from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.metadata import Metadata
-from tflite_ort.prediction.array_files import Array, Details
+from tflite_ort.prediction.array_files import Array, Details, InputError
 from tflite_ort.prediction.tensors import unique_names
 from tflite_ort.providers.exported_state import PAIRS, first_state
 from tflite_ort.providers.traits import ACCELERATORS
@@ -132,6 +132,7 @@ def write_repository(
     name: str = "",
     serving: Serving | None = None,
     arguments: Mapping[str, Any] | None = None,
+    labels: Sequence[str] = (),
 ) -> Written:
     """Write ``config.pbtxt``, ``1/model.onnx``, labels and the first values of states.
 
@@ -141,8 +142,11 @@ def write_repository(
         name: of the model there; default: the name of the file without its suffix.
         arguments: more of `export_onnx`, such as `resolver` and ``stateful``: False makes each
             request start from the first values of all variables.
+        labels: names of the classes of each output with as many numbers, in the place of the
+            model's.
 
     Raises:
+        InputError: no output has as many numbers as there are labels.
         ModelError, VersionError, ExportError: as of `export_onnx`.
         ValueError: there is no such accelerator, or no folder can have the name.
     """
@@ -155,7 +159,7 @@ def write_repository(
     proto, refused = _exported(model, serving, {"stateful": True, **(arguments or {})})
     batched = not refused
     states = _states(proto, batched=batched)
-    described = _Described.of(model, arguments or {})
+    described = _Described.of(model, arguments or {}, labels)
     config = _config(name, proto, serving, states, described, batched=batched)
     version = made_folder(repository, name, str(serving.version))
     write_bytes(version / _MODEL, proto.SerializeToString())
@@ -265,21 +269,35 @@ class _Described:
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: str | os.PathLike[str], arguments: Mapping[str, Any]) -> _Described:
-        """What a file says."""
+    def of(
+        cls,
+        model: str | os.PathLike[str],
+        arguments: Mapping[str, Any],
+        labels: Sequence[str] = (),
+    ) -> _Described:
+        """What a file says, or `labels` of its classes."""
         names = ("resolver", "budgets", "external_roots")
         known = {name: arguments[name] for name in names if name in arguments}
         interpreter = Interpreter(os.fspath(model), **known)
         given, made = interpreter.get_input_details(), interpreter.get_output_details()
         shapes = {str(each["name"]): [int(size) for size in each["shape"]] for each in given}
-        return cls(_labels(made, interpreter.metadata), shapes)
+        return cls(_labels(made, interpreter.metadata, labels), shapes)
 
 
-def _labels(outputs: Sequence[Details], metadata: Metadata) -> dict[str, tuple[str, Sequence[str]]]:
-    if len(metadata.outputs) != len(outputs):
+def _labels(
+    outputs: Sequence[Details], metadata: Metadata, given: Sequence[str]
+) -> dict[str, tuple[str, Sequence[str]]]:
+    names = unique_names(outputs)
+    if given:
+        sizes = {name: int(each["shape"][-1]) for name, each in zip(names, outputs, strict=True)}
+        labels = [(name, given) for name, size in sizes.items() if size == len(given)]
+        if not labels:
+            raise InputError(f"there are {len(given)} labels, and the outputs have {sizes} numbers")
+    elif len(metadata.outputs) != len(outputs):
         return {}
-    named = zip(unique_names(outputs), metadata.outputs, strict=True)
-    labels = [(name, each.labels) for name, each in named if each.labels]
+    else:
+        named = zip(names, metadata.outputs, strict=True)
+        labels = [(name, each.labels) for name, each in named if each.labels]
     return {name: (f"labels_{place}.txt", each) for place, (name, each) in enumerate(labels)}
 
 

@@ -32,7 +32,9 @@ from tflite_ort.tuning.session_target import session_target
 
 if TYPE_CHECKING:
     from tflite_ort.interpreter import device_choice
+    from tflite_ort.prediction import answers
 else:
+    answers = late("tflite_ort.prediction.answers")
     device_choice = late("tflite_ort.interpreter.device_choice")
 
 Array = npt.NDArray[Any]
@@ -51,15 +53,19 @@ class Network:
 
     Raises:
         ModelError: it is of another kind.
+        InputError: it has not as many classes as there are labels.
         BridgeError: it cannot be read, exported or loaded.
     """
 
     def __init__(self, content: memoryview, base: BaseOptions, expected: str) -> None:
         model, resolver = read_model(content), WellKnownOpResolver()
-        kind = known_kind(model, content, expected)
+        labels = () if base.labels is None else answers.labels_of(base.labels)
+        kind = known_kind(model, content, expected, labels)
         if kind is None or kind.name != expected:
             found = "of no kind that is known" if kind is None else f"a network for {kind.name}"
             raise ModelError(f"the model is {found}, a network for {expected} is needed")
+        if labels and kind.classes:
+            answers.check_count(labels, kind.classes)
         self.kind: Kind = kind
         self.labels: tuple[str, ...] = kind.facts.get("labels", ())
         of = {"model_content": content, "num_threads": base.num_threads, "resolver": resolver}

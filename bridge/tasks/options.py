@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -55,6 +56,7 @@ class BaseOptions:
             A network that the first one cannot load runs on the CPU, with a `DelegateWarning`.
         num_threads: within an operator; None is one for each core.
         precision: of floats, as `Interpreter` takes it.
+        labels: names of the classes, or a file of them, in the place of the model's.
     """
 
     model_asset_path: str | os.PathLike[str] | None = None
@@ -63,6 +65,7 @@ class BaseOptions:
     providers: ProviderChoices | None = None
     num_threads: int | None = None
     precision: str = FULL_PRECISION
+    labels: str | os.PathLike[str] | Sequence[str] | None = None
 
     Delegate: ClassVar[type[Delegate]] = Delegate
 

@@ -15,6 +15,7 @@ from tflite_ort.base.closing import Closing
 from tflite_ort.bundles import open_bundle
 from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.model.resolvers import WellKnownOpResolver
+from tflite_ort.prediction.answers import labels_of
 from tflite_ort.schema import ModelError
 from tflite_ort.tasks.containers import (
     Category,
@@ -50,7 +51,8 @@ class TextNetwork:
         inputs = self._interpreter.get_input_details()
         self._outputs = self._interpreter.get_output_details()
         metadata = self._interpreter.metadata
-        self.labels: Sequence[str] = next((e.labels for e in metadata.outputs if e.labels), ())
+        own: Sequence[str] = next((e.labels for e in metadata.outputs if e.labels), ())
+        self.labels = own if base.labels is None else labels_of(base.labels)
         said = [each.name or None for each in metadata.outputs]
         self.heads = said if len(said) == len(self._outputs) else [None] * len(self._outputs)
         types = [each["dtype"] for each in inputs]

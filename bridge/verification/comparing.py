@@ -421,4 +421,6 @@ def largest(found: Sequence[Difference]) -> Difference | None:
         both.infinite,
         both.crowded,
         both.problem,
+        both.channels,
+        both.of_channels,
     )

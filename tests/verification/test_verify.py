@@ -228,7 +228,7 @@ def test_the_command_says_what_litert_would_add(
     installed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rounding is nothing that the kernels alone can judge."""
-    for place in ("command.verify", "verification.judgement", "verification.verifying"):
+    for place in ("command.verify_tables", "verification.judgement", "verification.verifying"):
         monkeypatch.setattr(f"tflite_ort.{place}.litert_installed", lambda: installed)
     given = ["verify", str(model_path(HYBRID)), "--runtime", "interpreter", "--tolerance", "1e-4"]
     done = CliRunner().invoke(app, [*given, "--reference", "kernels", "--samples", "1"])
