@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from tflite_ort.tasks.containers import ImageSegmenterResult
 from tflite_ort.tasks.image import Image, ImageFormat
-from tflite_ort.tasks.network import networks
+from tflite_ort.tasks.network import Network, networks
+from tflite_ort.tasks.rects import Rect
 from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTask, VisionTaskOptions
 
 Array = npt.NDArray[Any]
@@ -32,8 +33,7 @@ class ImageSegmenter(VisionTask[ImageSegmenterResult]):
 
     def __init__(self, options: ImageSegmenterOptions) -> None:
         super().__init__(options)
-        if not (options.output_confidence_masks or options.output_category_mask):
-            raise ValueError("At least one of CONFIDENCE_MASK and CATEGORY_MASK must be asked for.")
+        check_wanted(options)
         (self._network,) = networks(options.base_options, {"segmenter": "segmentation"})
 
     @property
@@ -46,11 +46,25 @@ class ImageSegmenter(VisionTask[ImageSegmenterResult]):
     segment_async = VisionTask._on_stream
 
     def _result(self, frame: Frame) -> ImageSegmenterResult:
-        found = self._network(frame.pixels, roi=frame.rect)
-        result = ImageSegmenterResult()
-        if self._options.output_confidence_masks:
-            masks = np.ascontiguousarray(found["confidence_masks"])
-            result.confidence_masks = [Image(ImageFormat.VEC32F1, mask) for mask in masks]
-        if self._options.output_category_mask:
-            result.category_mask = Image(ImageFormat.GRAY8, found["category_mask"])
-        return result
+        return masks_found(self._network, frame.pixels, frame.rect, self._options)
+
+
+def check_wanted(options: Any) -> None:
+    """
+    Raises:
+        ValueError: options ask for no mask.
+    """
+    if not (options.output_confidence_masks or options.output_category_mask):
+        raise ValueError("At least one of CONFIDENCE_MASK and CATEGORY_MASK must be asked for.")
+
+
+def masks_found(network: Network, pixels: Array, rect: Rect, options: Any) -> ImageSegmenterResult:
+    """The masks that a network gives of a picture, those that are asked for."""
+    found = network(pixels, roi=rect)
+    result = ImageSegmenterResult()
+    if options.output_confidence_masks:
+        masks = np.ascontiguousarray(found["confidence_masks"])
+        result.confidence_masks = [Image(ImageFormat.VEC32F1, mask) for mask in masks]
+    if options.output_category_mask:
+        result.category_mask = Image(ImageFormat.GRAY8, found["category_mask"])
+    return result

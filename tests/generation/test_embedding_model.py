@@ -147,7 +147,7 @@ def test_a_bundle_brings_its_tokenizer(vocabulary: Path) -> None:
 
 def test_what_is_no_encoder_is_refused(vocabulary: Path) -> None:
     floats = graph_model({"x": T((1, 3)), "y": T((1, 3))}, [Node(Op.TANH, ["x"], ["y"])], ["y"])
-    with pytest.raises(GenerationError, match="input 'x' is no row of numbers"):
+    with pytest.raises(GenerationError, match="input 'x' is no row of tokens"):
         EmbeddingModel(floats, vocabulary)
     with pytest.raises(GenerationError, match="no input for the numbers"):
         EmbeddingModel(counting("mask"), vocabulary)
