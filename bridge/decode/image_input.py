@@ -43,7 +43,7 @@ class Projection:
 
 def add_image_input(nodes: Nodes, tensor: str, how: PictureInput) -> Projection:
     """Make `tensor`, which was an input of the graph, from a picture and a region of interest."""
-    image = nodes.input("image", np.uint8, ["height", "width", how.channels])
+    image = nodes.input("image", np.uint8, ["height", "width", 3])
     roi = nodes.input("roi", np.float32, [5], WHOLE)
     shape = nodes.op("Shape", image)
     size = nodes.cast(nodes.pick(shape, 1, 0), np.float32)
@@ -53,7 +53,7 @@ def add_image_input(nodes: Nodes, tensor: str, how: PictureInput) -> Projection:
     else:
         at = places(nodes, region.centre, region.extent, region.angle, how.height, how.width)
     values = _sampled(nodes, image, nodes.pick(shape, 1, 0), at, how)
-    nodes.named(tensor, _normalised(nodes, values, how))
+    nodes.named(tensor, normalised(nodes, values, how))
     return region.projection(nodes, size)
 
 
@@ -107,7 +107,7 @@ def _pixel_matrix(nodes: Nodes, centre: str, extent: str, cosine: str, sine: str
 
 
 def _sampled(nodes: Nodes, image: str, shape: str, at: str, how: PictureInput) -> str:
-    """Pixels [1, channels, height, width] in 0..255.
+    """Pixels [1, 3, height, width] in 0..255.
 
     Only the four pixels around each place are read, so that the size of the picture does not
     matter. All sums are multiples of 1/1024 below 256: they are exact.
@@ -118,7 +118,7 @@ def _sampled(nodes: Nodes, image: str, shape: str, at: str, how: PictureInput) -
     """
     last = nodes.sub(nodes.reshape(nodes.cast(shape, np.float32), 2, 1), 1.0)
     at, low = _between_pixels(nodes, at, last, how)
-    first, steps = _bytes(nodes, low, shape, how)
+    first, steps = _bytes(nodes, low, shape, bgr=how.bgr)
     flat = _flat(nodes, image)
     across, down = nodes.ops("Split", steps, outputs=2, num_outputs=2)
     right, below = nodes.add(first, across), nodes.add(first, down)
@@ -136,7 +136,7 @@ def _sampled(nodes: Nodes, image: str, shape: str, at: str, how: PictureInput) -
     )
     mixed = mix(nodes, upper, lower, y, more_y)
     whole = nodes.op("Floor", nodes.add(mixed, fill + 0.5))
-    return nodes.reshape(whole, 1, how.channels, how.height, how.width)
+    return nodes.reshape(whole, 1, 3, how.height, how.width)
 
 
 def _between_pixels(nodes: Nodes, at: str, last: str, how: PictureInput) -> tuple[str, str]:
@@ -157,16 +157,16 @@ def _limited(nodes: Nodes, values: str, last: str) -> str:
     return nodes.op("Max", nodes.op("Min", values, last), 0.0)
 
 
-def _bytes(nodes: Nodes, low: str, shape: str, how: PictureInput) -> tuple[str, str]:
-    """Which bytes of the picture pixels in columns and rows `low` have, int32 [C, N], and how many
+def _bytes(nodes: Nodes, low: str, shape: str, *, bgr: bool) -> tuple[str, str]:
+    """Which bytes of the picture pixels in columns and rows `low` have, int32 [3, N], and how many
     bytes further those in the next column and row are, [2]; 0 where there is only one."""
     width = nodes.pick(shape, 0)
-    counts = nodes.mul(nodes.join(np.array([1]), nodes.reshape(width, 1)), how.channels)
+    counts = nodes.mul(nodes.join(np.array([1]), nodes.reshape(width, 1)), 3)
     more = nodes.op("Min", nodes.sub(shape, 1), 1)
     counts, steps = (nodes.cast(each, np.int32) for each in (counts, nodes.mul(counts, more)))
     begins = nodes.mul(nodes.cast(low, np.int32), nodes.reshape(counts, 2, 1))
     columns, rows = nodes.ops("Split", begins, outputs=2, num_outputs=2)
-    channels = np.arange(how.channels, dtype=np.int32)[:: -1 if how.bgr else 1, np.newaxis]
+    channels = np.arange(3, dtype=np.int32)[:: -1 if bgr else 1].reshape(3, 1)
     return nodes.add(nodes.add(columns, rows), channels), steps
 
 
@@ -179,9 +179,9 @@ def _flat(nodes: Nodes, image: str) -> str:
 
 
 def _pixels(nodes: Nodes, flat: str, places: str, how: PictureInput, fill: float) -> str:
-    """Bytes [C, N] as float32, less what is outside the picture."""
+    """Bytes [3, N] as float32, less what is outside the picture."""
     found = nodes.op(how.gather, flat, nodes.reshape(places, -1), axis=0)
-    values = nodes.cast(nodes.reshape(found, how.channels, -1), np.float32)
+    values = nodes.cast(nodes.reshape(found, 3, -1), np.float32)
     return nodes.sub(values, fill) if fill else values
 
 
@@ -201,8 +201,9 @@ def _between_or_outside(nodes: Nodes, low: str, high: str, part: str, more: str)
     return nodes.add(nodes.mul(low, near), nodes.mul(high, nodes.mul(other, more)))
 
 
-def _normalised(nodes: Nodes, values: str, how: PictureInput) -> str:
-    """[1, height, width, C], or the channels first, as the network wants them."""
+def normalised(nodes: Nodes, values: str, how: PictureInput) -> str:
+    """Pixels [1, C, height, width] as [1, height, width, C], or the channels first, as the network
+    wants them."""
     if how.dtype == "float32":
         mean, std = (np.array(each, np.float32).reshape(-1, 1, 1) for each in (how.mean, how.std))
         values = nodes.mul(nodes.sub(values, mean) if mean.any() else values, 1 / std)

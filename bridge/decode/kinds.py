@@ -25,10 +25,11 @@ from tflite_ort.decode.efficientdet import PER_CELL, Normalization, efficientdet
 from tflite_ort.decode.face_mesh import BLENDSHAPE_POINTS, BLENDSHAPES
 from tflite_ort.decode.gestures import POINTS, add_hand_inputs, embedding
 from tflite_ort.decode.image_input import Projection
-from tflite_ort.decode.networks import INTERACTIVE, Kind, Network
+from tflite_ort.decode.networks import INTERACTIVE, SEGMENTATION, Kind, Network
 from tflite_ort.decode.nodes import Nodes
 from tflite_ort.decode.picture_input import quantization_of
 from tflite_ort.decode.pixel_range import FROM_MINUS_ONE, FROM_ZERO
+from tflite_ort.decode.pointed import pointed
 from tflite_ort.decode.yolo import nanodet, yolo
 from tflite_ort.schema import Model, TensorType
 from tflite_ort.schema.file.detector_metadata import read_detector, read_segmenter
@@ -270,13 +271,17 @@ def _segmentation(network: Network) -> Kind | None:
     activation = "" if done else "Sigmoid" if channels == 1 else "Softmax"
     if said is not None:
         activation = said.activation_name
+    elif network.wanted and network.described:
+        activation = ""  # MediaPipe's tasks take what such a model gives
 
     def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
         planes = raw[0] if first else nodes.op("Transpose", raw[0], perm=[0, 3, 1, 2])
         return scores.masks(nodes, planes, channels, activation, to)
 
-    name = INTERACTIVE if network.wanted == INTERACTIVE else "segmentation"
-    return Kind(name, build, network.prepared())
+    how = network.prepared()
+    if network.channels == 4:
+        return None if how is None else pointed(network.wanted, how, build)
+    return Kind(SEGMENTATION, build, how)
 
 
 def _classifier(network: Network, *, said: bool = False) -> Kind | None:

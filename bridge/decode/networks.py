@@ -16,8 +16,8 @@ from tflite_ort.schema import Model, Op, SubGraph
 from tflite_ort.schema.file.model_metadata import SubGraphMetadata, TensorMetadata
 
 Shape = tuple[int, ...]
-# A network that says what belongs to a point of the picture.
-INTERACTIVE = "interactive segmentation"
+# A network that says what belongs to which class, or to a point of the picture.
+SEGMENTATION, INTERACTIVE = "segmentation", "interactive segmentation"
 # Writes the nodes after a network, given the names of its outputs.
 Build = Callable[[Nodes, list[str], Projection], Outputs]
 # Writes the nodes that make its inputs, given their names, from other inputs.
@@ -75,8 +75,10 @@ class Network:
 
     @property
     def channels(self) -> int:
-        """How many its picture has: three colours, and a fourth one of what a user points at."""
-        return 4 if self.wanted == INTERACTIVE else 3
+        """How many its picture has: three colours, and a fourth one of what a user points at. In
+        MediaPipe the network for hair has that one too."""
+        finds_hair = self.wanted == SEGMENTATION and self.labels[1:] == ("hair",)
+        return 4 if self.wanted == INTERACTIVE or finds_hair else 3
 
     @property
     def picture(self) -> tuple[int, int] | None:

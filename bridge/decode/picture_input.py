@@ -45,7 +45,6 @@ class PictureInput:
             pixels.
         bgr: blue is the first channel.
         channels_first: the tensor has its channels before its rows.
-        channels: of the picture.
         source: where mean and std are from, as one says it.
     """
 
@@ -62,7 +61,6 @@ class PictureInput:
     zero_point: int = 0
     bgr: bool = False
     channels_first: bool = False
-    channels: int = 3
     source: str = METADATA
 
     @property
@@ -124,7 +122,6 @@ def prepared(tensor: Tensor, found: PixelRange) -> PictureInput | None:
         dtype=dtype.name,
         source=found.source,
         channels_first=layout.channels_first,
-        channels=layout.channels,
     )
     if dtype.kind == "f":
         return how

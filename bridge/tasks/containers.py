@@ -180,6 +180,9 @@ class ImageSegmenterResult:
     category_mask: Any | None = None
 
 
+InteractiveSegmenterResult = ImageSegmenterResult
+
+
 @dataclass
 class Classifications:
     """The classes of one head of a model, the surest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.tasks.containers import ImageSegmenterResult
-from tflite_ort.tasks.image import Image, ImageFormat
+from tflite_ort.tasks.image import Image, ImageFormat, with_alpha
 from tflite_ort.tasks.network import Network, networks
-from tflite_ort.tasks.rects import Rect
+from tflite_ort.tasks.resizing import resized
 from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTask, VisionTaskOptions
 
 Array = npt.NDArray[Any]
@@ -46,7 +47,11 @@ class ImageSegmenter(VisionTask[ImageSegmenterResult]):
     segment_async = VisionTask._on_stream
 
     def _result(self, frame: Frame) -> ImageSegmenterResult:
-        return masks_found(self._network, frame.pixels, frame.rect, self._options)
+        if self._network.kind.preparation is None:
+            found = found_at(self._network, with_alpha(frame.pixels, 0))
+        else:
+            found = self._network(frame.pixels, roi=frame.rect)
+        return masks_of(found, self._options)
 
 
 def check_wanted(options: Any) -> None:
@@ -58,9 +63,14 @@ def check_wanted(options: Any) -> None:
         raise ValueError("At least one of CONFIDENCE_MASK and CATEGORY_MASK must be asked for.")
 
 
-def masks_found(network: Network, pixels: Array, rect: Rect, options: Any) -> ImageSegmenterResult:
-    """The masks that a network gives of a picture, those that are asked for."""
-    found = network(pixels, roi=rect)
+def found_at(network: Network, pixels: Array) -> Mapping[str, Array]:
+    """What a network finds that reads a picture [height, width, 4] at its own size."""
+    size = np.array([pixels.shape[1], pixels.shape[0]], np.float32)
+    return network(resized(pixels, *network.kind.facts["size"]), size=size)
+
+
+def masks_of(found: Mapping[str, Array], options: Any) -> ImageSegmenterResult:
+    """The masks that a network gives, those that are asked for."""
     result = ImageSegmenterResult()
     if options.output_confidence_masks:
         masks = np.ascontiguousarray(found["confidence_masks"])

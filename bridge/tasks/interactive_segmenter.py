@@ -15,7 +15,7 @@ from tflite_ort.base.closing import Closing
 from tflite_ort.decode.networks import INTERACTIVE
 from tflite_ort.tasks.containers import ImageSegmenterResult, NormalizedKeypoint
 from tflite_ort.tasks.image import Image, pixels_of, with_alpha
-from tflite_ort.tasks.image_segmenter import check_wanted, masks_found
+from tflite_ort.tasks.image_segmenter import check_wanted, found_at, masks_of
 from tflite_ort.tasks.network import networks
 from tflite_ort.tasks.options import BaseOptions, ImageProcessingOptions, region
 
@@ -102,7 +102,7 @@ class InteractiveSegmenter(Closing):
         roi: RegionOfInterest,
         image_processing_options: ImageProcessingOptions | None = None,
     ) -> ImageSegmenterResult:
-        """The masks of what a user points at.
+        """The masks of what a user points at. As in MediaPipe, options do not turn the picture.
 
         Raises:
             ValueError: it is no picture, or the user points at nothing in it.
@@ -114,8 +114,8 @@ class InteractiveSegmenter(Closing):
         height, width = pixels.shape[:2]
         radius = max(_rounded(max(width, height) / _SIDE), 1)
         pointed = with_alpha(pixels, disc((height, width), roi.at(width, height), radius))
-        rect = region(image_processing_options, width, height, roi=False)
-        return masks_found(self._network, pointed, rect, self._options)
+        region(image_processing_options, width, height, roi=False)
+        return masks_of(found_at(self._network, pointed), self._options)
 
     def close(self) -> None:
         """End it."""
