@@ -70,7 +70,7 @@ def hashes(strings: list[bytes], seed: int) -> Word:
     sizes = np.array([len(each) for each in strings], np.uint64)
     width = (int(sizes.max(initial=0)) // 8 + 1) * 8
     packed = b"".join(each.ljust(width, b"\0") for each in strings)
-    words = np.frombuffer(packed, "<u8").reshape(len(strings), -1)
+    words = np.frombuffer(packed, "<u8").reshape(len(strings), width // 8)
     wholes = sizes // np.uint64(8)
     found: Word = np.uint64(seed) ^ (sizes * _FACTOR)
     for place in range(int(wholes.max(initial=0))):
