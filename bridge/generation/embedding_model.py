@@ -31,6 +31,7 @@ Pooling = Literal["output", "mean", "first"]
 # Of the models in a bundle, what the names have in them.
 _ENCODER, _EMBEDDER = "text_encoder", "embedder"
 _EMBEDDED = "embedded"
+_WHOLE = (np.int32, np.int64)
 _POOLINGS = ("output", "mean", "first")
 
 
@@ -75,7 +76,7 @@ class EmbeddingModel:
             raise ValueError(f"pooling must be one of {', '.join(_POOLINGS)}, got {pooling!r}")
         opened = open_bundle(model, budgets=budgets)
         self._tokens = _reader(opened, tokenizer, budgets)
-        arguments = {
+        arguments: dict[str, Any] = {
             "providers": providers,
             "precision": precision,
             "hybrid": hybrid,
@@ -182,7 +183,7 @@ class EmbeddingModel:
         (column,) = self._embedder.inputs
         sizes = [size if size >= 0 else rows.shape[1] for size in column.row]
         at_once = max(math.prod(sizes), 1)
-        flat = np.zeros(-(-rows.size // at_once) * at_once, column.dtype)
+        flat = np.zeros(-(-rows.size // at_once) * at_once, column.details["dtype"])
         flat[: rows.size] = rows.reshape(-1)
         (made,) = self._embedder.run([flat.reshape(-1, *sizes)])
         vectors: Array = made.reshape(flat.size, -1)[: rows.size].reshape(*rows.shape, -1)
@@ -219,7 +220,7 @@ def _embedder(content: Any, threads: int | None, arguments: Mapping[str, Any]) -
     """A model that makes vectors of tokens."""
     made = RowModel(content, None, threads, arguments)
     given, found = made.inputs, made.outputs
-    if len(given) != 1 or len(found) != 1 or given[0].dtype.kind not in "iu":
+    if len(given) != 1 or len(found) != 1 or given[0].details["dtype"] not in _WHOLE:
         raise GenerationError(
             f"the model for single tokens has {len(given)} inputs and {len(found)} outputs, "
             "expected one of whole numbers and one of vectors"

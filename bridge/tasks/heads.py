@@ -73,7 +73,8 @@ class Calibration:
         logarithm = np.log(np.maximum(scores, _LEAST_LOGARITHM), dtype=np.float32)
         if self.kind is ScoreTransformationType.LOG:
             return logarithm
-        return logarithm - np.log(np.maximum(1 - scores, _LEAST_LOGARITHM), dtype=np.float32)
+        other = np.log(np.maximum(1 - scores, _LEAST_LOGARITHM), dtype=np.float32)
+        return np.asarray(logarithm - other)
 
 
 def _row(line: str) -> list[float]:

@@ -204,11 +204,11 @@ class Holistic:
 
     def _hand_rect(self, frame: Frame, body: Outputs, side: str) -> Rect | None:
         """Where a hand is, by the body and then by what is seen there."""
-        wrist, *others = _HANDS[side]
+        wrist, pinky, index = _HANDS[side]
         if not body["visibility"][wrist] > _WRIST_VISIBILITY:
             return None
         points = body["landmarks"][:, :2]
-        coarse = wrist_rect(points[wrist], *(points[each] for each in others), frame.size)
+        coarse = wrist_rect(points[wrist], points[pinky], points[index], frame.size)
         coarse = coarse.scaled(frame.size, 2.7, shift_y=-0.1, square=True)
         if not coarse.usable:
             return None

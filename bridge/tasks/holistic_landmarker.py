@@ -134,10 +134,10 @@ class HolisticLandmarker(DetectingTask[HolisticLandmarkerResult]):
                 setattr(result, f"{side.lower()}_hand_landmarks", points)
                 setattr(result, f"{side.lower()}_hand_world_landmarks", world)
         if person.face is not None:
-            points = person.face["landmarks"]
-            result.face_landmarks = landmark_list(points)
+            mesh = person.face["landmarks"]
+            result.face_landmarks = landmark_list(mesh)
             for network in self._expressions:
-                result.face_blendshapes = expressions(network, points, frame.size)
+                result.face_blendshapes = expressions(network, mesh, frame.size)
         if self._options.output_pose_segmentation_masks:
             result.segmentation_mask = Image(ImageFormat.VEC32F1, self._masks(body, frame))
         return result

@@ -41,7 +41,7 @@ def _whole_areas(pixels: Array, rows: int, columns: int) -> Array:
     parts = pixels.reshape(height, rows, width, columns, -1)
     sums = parts.sum(axis=(1, 3), dtype=np.int64)
     if (rows, columns) == (2, 2):
-        return ((sums + 2) >> 2).astype(np.uint8)
+        return np.asarray((sums + 2) >> 2, np.uint8)
     return _saturated(sums.astype(np.float32) * np.float32(1 / (rows * columns)))
 
 
@@ -70,7 +70,7 @@ def _shares(place: int, scale: float, count: int) -> list[tuple[int, float]]:
 
 
 def _saturated(values: Array) -> Array:
-    return np.clip(np.rint(values), 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(np.rint(values), 0, 255), np.uint8)
 
 
 def _interpolated(pixels: Array, height: int, width: int) -> Array:
@@ -86,7 +86,7 @@ def _interpolated(pixels: Array, height: int, width: int) -> Array:
         ((lines[row] >> 4) * share[:, None, None]) >> 16
         for row, share in zip(rows, down, strict=True)
     )
-    return np.clip((upper + lower + 2) >> 2, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip((upper + lower + 2) >> 2, 0, 255), np.uint8)
 
 
 def _neighbours(count: int, wanted: int) -> tuple[Array, Array]:
