@@ -38,7 +38,7 @@ ZERO_TO_ONE, MINUS_ONE_TO_ONE = (0.0, 255.0), (127.5, 127.5)
 
 _ATTENTION = "face_landmark/face_landmark_with_attention"
 # Whose networks give all points as one output.
-_JOINED = {("face_landmarker.task", _ATTENTION)}
+_JOINED = {("face_landmarker.task", _ATTENTION), ("holistic_landmarker.task", _ATTENTION)}
 
 # By the file of a task, its models: in the bundle, in the wheel, and mean and std of the input.
 BUNDLES = {
@@ -53,6 +53,14 @@ BUNDLES = {
     "face_landmarker.task": (
         ("face_detector", "face_detection/face_detection_short_range", MINUS_ONE_TO_ONE),
         ("face_landmarks_detector", _ATTENTION, ZERO_TO_ONE),
+    ),
+    "holistic_landmarker.task": (
+        ("face_detector", "face_detection/face_detection_short_range", MINUS_ONE_TO_ONE),
+        ("face_landmarks_detector", _ATTENTION, ZERO_TO_ONE),
+        ("hand_landmarks_detector", "hand_landmark/hand_landmark_full", ZERO_TO_ONE),
+        ("hand_roi_refinement", "holistic_landmark/hand_recrop", ZERO_TO_ONE),
+        ("pose_detector", "pose_detection/pose_detection", MINUS_ONE_TO_ONE),
+        ("pose_landmarks_detector", "pose_landmark/pose_landmark_full", ZERO_TO_ONE),
     ),
     # For the older solution.
     "face_mesh.task": (

@@ -1,4 +1,5 @@
-"""MediaPipe's custom operators: pooling with positions, and parts of faces cut out of images.
+"""MediaPipe's custom operators: pooling with positions, parts of faces cut out of images, and
+groups of characters as numbers.
 
 A transform is [1, 4, 4], of which the first two rows are used: x and y of a point from the point.
 Float32, rounded where MediaPipe's kernels round.
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.idioms.accumulator import real_bounds
+from tflite_ort.fallback_kernels.idioms.short_texts import hashes, pieces
 from tflite_ort.fallback_kernels.idioms.windows import Span, windows
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, custom_kernel
 from tflite_ort.schema import KernelError, OperatorView, Padding
@@ -19,6 +21,7 @@ from tflite_ort.schema.shapes.mediapipe import transposed_padding
 from tflite_ort.schema.values.semantics import explicit_padding
 from tflite_ort.schema.values.well_known_options import (
     LandmarksToMatrixOptions,
+    NGramHashOptions,
     map_options,
     pool_options,
     transpose_conv_options,
@@ -28,6 +31,8 @@ Floats = npt.NDArray[np.float32]
 
 # Cells that are unpooled at once.
 _CELLS = 1 << 18
+# Of all groups of characters that are hashed, the bytes, and 8 for each group.
+_HASHED_BYTES = 1 << 24
 
 
 @custom_kernel("Convolution2DTransposeBias", versions=(1, 1))
@@ -162,3 +167,44 @@ def landmarks2transformmatrix(op: OperatorView[Any], inputs: Inputs, state: Stat
 
 def _angle(difference: Floats) -> np.float32:
     return np.float32(np.arctan2(difference[1], difference[0]))
+
+
+@custom_kernel("NGramHash", versions=(1, 1))
+def ngramhash(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """Of the text's pieces each group of following ones as a number from 1 to the size of a
+    vocabulary: int32 [1, lengths, pieces], by length of a group. At the end groups are shorter."""
+    (texts,), options = inputs, map_options(op, NGramHashOptions)
+    if not texts.size or op.output.dtype != np.int32:
+        raise KernelError(f"{texts.size} texts as {op.output.dtype}, expected one or more as int32")
+    found = pieces(texts.reshape(-1)[0], options.lowercase_input, options.max_splits)
+    ends = np.cumsum([0, *map(len, found)])
+    last, rows, whole, spent = len(found), [], b"".join(found), 0
+    for length, size in zip(options.ngram_lengths, options.vocab_sizes, strict=True):
+        starts = np.arange(last)
+        stops = np.minimum(starts + max(length, 0), last)
+        spent += int((ends[stops] - ends[starts] + 8).sum())
+        if spent > _HASHED_BYTES:
+            raise KernelError(
+                f"groups of {length} of {last} characters are more than can be hashed"
+            )
+        bounds = zip(ends[starts].tolist(), ends[stops].tolist(), strict=True)
+        numbers = hashes([whole[first:end] for first, end in bounds], options.seed)
+        rows.append((numbers % np.uint64(size)).astype(np.int64) + 1)
+    return (np.stack(rows)[np.newaxis].astype(np.int32),)
+
+
+@custom_kernel("KmeansEmbeddingLookup", versions=(1, 1))
+def kmeansembeddinglookup(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """The mean of the vectors of the tokens before the first 0; a vector is the blocks of the
+    codebook that the token's codes name. Summed token by token."""
+    tokens, codes, codebook = inputs
+    row = tokens.reshape(-1)
+    ends = np.flatnonzero(row == 0)
+    row = row[: ends[0]] if len(ends) else row
+    for what, values, count in (("token", row, len(codes)), ("code", codes, len(codebook))):
+        if values.size and not 0 <= values.min() <= values.max() < count:
+            raise KernelError(f"{what} {values.min()} or {values.max()} of {count}")
+    total = np.zeros((codes.shape[1], codebook.shape[1]), np.float32)
+    for token in row.tolist():
+        total += codebook[codes[token]]
+    return ((total / np.float32(max(len(row), 1))).reshape(1, -1),)

@@ -18,13 +18,13 @@ from tflite_ort import MalformedModel, ModelError, export_onnx
 from tflite_ort.export.decoded import known_kind
 from tflite_ort.schema import Buffer, read_model, write_model
 from tflite_ort.schema.file.detector_metadata import (
-    NAME,
+    DETECTOR,
     FixedAnchor,
     FixedAnchorsSchema,
     ObjectDetectorOptions,
     SsdAnchorsOptions,
     TensorsDecodingOptions,
-    write_detector,
+    write_custom,
 )
 from tflite_ort.schema.file.model import Metadata
 from tflite_ort.schema.file.model_metadata import (
@@ -81,7 +81,7 @@ def detector(*, swapped: bool = False, told: bytes | None = None, **changed: Any
     options = ObjectDetectorOptions(
         "1.0.0", SsdAnchorsOptions(FixedAnchorsSchema(boxes)), replace(said, **changed)
     )
-    content = write_detector(options) if told is None else told
+    content = write_custom(options) if told is None else told
     picture = TensorMetadata(
         name="image",
         content=Content(ImageProperties(ColorSpaceType.RGB)),
@@ -98,7 +98,7 @@ def detector(*, swapped: bool = False, told: bytes | None = None, **changed: Any
     graph = SubGraphMetadata(
         input_tensor_metadata=(picture,),
         output_tensor_metadata=tuple(named[::-1] if swapped else named),
-        custom_metadata=(CustomMetadata(NAME, np.frombuffer(content, np.uint8)),),
+        custom_metadata=(CustomMetadata(DETECTOR, np.frombuffer(content, np.uint8)),),
     )
     table = ModelMetadata(subgraph_metadata=(graph,), min_parser_version="1.0.0")
     buffers = (*model.buffers, Buffer(np.frombuffer(write_metadata(table), np.uint8)))

@@ -22,9 +22,9 @@ from tests.test_tasks import IMAGE, face_bundle, hand_bundle, pose_bundle
 from tflite_ort import install_as, open_bundle, tasks
 from tflite_ort.schema import Op
 from tflite_ort.tasks import drawing_styles, drawing_utils, messages, solutions, vision
+from tflite_ort.tasks.body import calmed
 from tflite_ort.tasks.options import BaseOptions
 from tflite_ort.tasks.solutions import models
-from tflite_ort.tasks.solutions.pose import calmed
 
 Array = npt.NDArray[Any]
 

@@ -57,7 +57,7 @@ def add_image_input(nodes: Nodes, tensor: str, how: PictureInput) -> Projection:
     else:
         at = places(nodes, region.centre, region.extent, region.angle, how.height, how.width)
     values = _sampled(nodes, image, nodes.pick(shape, 1, 0), at, how)
-    nodes.named(tensor, _normalised(nodes, values, how))
+    nodes.named(tensor, normalised(nodes, values, how))
     return region.projection(nodes, size)
 
 
@@ -205,8 +205,9 @@ def _between_or_outside(nodes: Nodes, low: str, high: str, part: str, more: str)
     return nodes.add(nodes.mul(low, near), nodes.mul(high, nodes.mul(other, more)))
 
 
-def _normalised(nodes: Nodes, values: str, how: PictureInput) -> str:
-    """[1, height, width, 3], or the channels first, as the network wants them."""
+def normalised(nodes: Nodes, values: str, how: PictureInput) -> str:
+    """Pixels [1, C, height, width] as [1, height, width, C], or the channels first, as the network
+    wants them."""
     if how.dtype == "float32":
         mean, std = (np.array(each, np.float32).reshape(-1, 1, 1) for each in (how.mean, how.std))
         values = nodes.mul(nodes.sub(values, mean) if mean.any() else values, 1 / std)
@@ -219,10 +220,10 @@ def _normalised(nodes: Nodes, values: str, how: PictureInput) -> str:
 
 
 def _looked_up(nodes: Nodes, values: str, table: Array) -> str:
-    """What a table [256], or [256, 3] by channel, has for pixels [1, 3, height, width]."""
+    """What a table [256], or [256, C] by channel, has for pixels [1, C, height, width]."""
     places = nodes.cast(values, np.int32)
     if table.ndim == 2:
-        first = np.arange(3, dtype=np.int32).reshape(3, 1, 1) * len(table)
+        first = np.arange(table.shape[1], dtype=np.int32).reshape(-1, 1, 1) * len(table)
         places = nodes.add(places, first)
     return nodes.op("Gather", np.ascontiguousarray(table.T).reshape(-1), places)
 

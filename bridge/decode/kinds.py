@@ -25,13 +25,15 @@ from tflite_ort.decode.efficientdet import PER_CELL, Normalization, efficientdet
 from tflite_ort.decode.face_mesh import BLENDSHAPE_POINTS, BLENDSHAPES
 from tflite_ort.decode.gestures import POINTS, add_hand_inputs, embedding
 from tflite_ort.decode.image_input import Projection
-from tflite_ort.decode.networks import Kind, Network
+from tflite_ort.decode.networks import INTERACTIVE, SEGMENTATION, Kind, Network
 from tflite_ort.decode.nodes import Nodes
+from tflite_ort.decode.picture_input import quantization_of
 from tflite_ort.decode.pixel_range import FROM_MINUS_ONE, FROM_ZERO
+from tflite_ort.decode.pointed import pointed
 from tflite_ort.decode.yolo import nanodet, yolo
 from tflite_ort.schema import Model, TensorType
 from tflite_ort.schema.file.custom_options import custom_options
-from tflite_ort.schema.file.detector_metadata import read_detector
+from tflite_ort.schema.file.detector_metadata import read_detector, read_segmenter
 from tflite_ort.schema.file.model_metadata import AudioProperties, SubGraphMetadata
 
 _PALM_POINTS = 7
@@ -45,6 +47,8 @@ _SCORED, _HEARD = ("classifier", "audio classifier"), "audio embedding"
 _VECTORS = (*_SCORED, "embedding", _HEARD)
 # What scores of classes end in.
 _ACTIVATIONS = ("LOGISTIC", "SOFTMAX")
+# Two points, which could be any four numbers.
+_HAND_REGION = "hand region"
 # Of how many pixels a cell of a mask is at most.
 _COARSEST = 8
 
@@ -214,6 +218,8 @@ def _landmarks(network: Network) -> Kind | None:
     if size is None or size[0] != size[1]:
         return None
     name, decode = _LANDMARKS.get(network.sizes, ("", None))
+    if network.wanted == _HAND_REGION and network.sizes == (4,):
+        name, decode = _HAND_REGION, landmarks.hand_region
     if decode is None and _is_pose(network, size[0]):
         name, decode = "pose landmarks", landmarks.pose
     if decode is None:
@@ -262,20 +268,28 @@ def _segmentation(network: Network) -> Kind | None:
     shapes = network.outputs
     if network.picture is None or len(shapes) != 1 or len(shapes[0]) != 4:
         return None
-    first = network.input[3] != 3  # the picture has its channels first, and the mask too
+    first = network.input[3] != network.channels  # the mask has its channels first too
     channels, height, width = shapes[0][1:] if first else (shapes[0][3], *shapes[0][1:3])
     if min(height, width) < 2 or not 0 < channels <= 256:
         return None
-    done = network.last() in _ACTIVATIONS
-    if not (done or network.labels) and _COARSEST * height < network.picture[0]:
+    done, said = network.last() in _ACTIVATIONS, read_segmenter(network.told)
+    told = done or network.labels or said is not None or network.wanted == INTERACTIVE
+    if not told and _COARSEST * height < network.picture[0]:
         return None  # cells of a detector
     activation = "" if done else "Sigmoid" if channels == 1 else "Softmax"
+    if said is not None:
+        activation = said.activation_name
+    elif network.wanted and network.described:
+        activation = ""  # MediaPipe's tasks take what such a model gives
 
     def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
         planes = raw[0] if first else nodes.op("Transpose", raw[0], perm=[0, 3, 1, 2])
         return scores.masks(nodes, planes, channels, activation, to)
 
-    return Kind("segmentation", build, network.prepared(), classes=channels)
+    how = network.prepared()
+    if network.channels == 4:
+        return None if how is None else pointed(network.wanted, how, build)
+    return Kind(SEGMENTATION, build, how, classes=channels)
 
 
 def _classifier(network: Network, *, said: bool = False) -> Kind | None:
@@ -284,29 +298,41 @@ def _classifier(network: Network, *, said: bool = False) -> Kind | None:
     Args:
         said: the numbers are scores.
     """
-    shapes = network.outputs
-    if len(shapes) != 1 or not shapes[0] or math.prod(shapes[0]) != shapes[0][-1]:
+    shapes, counts = network.outputs, network.sizes
+    if network.wanted in _SCORED and counts and min(counts) > 0:
+        return _scores(network, counts)
+    if len(shapes) != 1 or not shapes[0] or counts[0] != shapes[0][-1] or counts[0] < 2:
         return None
-    count = shapes[0][-1]
+    count = counts[0]
     # As many numbers as it takes are no classes: they are what was given, once more.
     ends = network.last() in (*_ACTIVATIONS, "LOG_SOFTMAX") and shapes[0] != network.input
     scored = said or ends or len(network.labels) == count
-    if count < 2:
-        return None
-    if network.wanted in _VECTORS:
-        scored = network.wanted in _SCORED
-    if not scored:
-        build_vector = partial(embedding, count=count)
-        if network.wanted == _HEARD:
-            return Kind(_HEARD, build_vector, None, _sound_facts(network))
-        return Kind("embedding", build_vector, network.prepared())
+    if scored and network.wanted not in _VECTORS:
+        return _scores(network, counts)
+    build_vector = partial(embedding, count=count)
+    if network.wanted == _HEARD:
+        return Kind(_HEARD, build_vector, None, _sound_facts(network))
+    return Kind("embedding", build_vector, network.prepared())
+
+
+def _scores(network: Network, counts: Sequence[int]) -> Kind:
+    """A network whose outputs are scores, of so many classes each."""
+    classes = counts[0] if len(counts) == 1 else 0
+    tensors = [network.graph.tensors[index] for index in network.graph.outputs]
+    whole = [
+        each.type is not TensorType.FLOAT32 and not quantization_of(each)[0] for each in tensors
+    ]
 
     def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
-        return scores.classes(nodes, raw[0], count)
+        real = [
+            nodes.cast(name, np.float32) if other else name
+            for name, other in zip(raw, whole, strict=True)
+        ]
+        return scores.classes(nodes, real, counts)
 
     if network.wanted == "audio classifier" or _is_sound(network):
-        return Kind("audio classifier", build, None, _sound_facts(network), classes=count)
-    return Kind("classifier", build, network.prepared(), classes=count)
+        return Kind("audio classifier", build, None, _sound_facts(network), classes=classes)
+    return Kind("classifier", build, network.prepared(), classes=classes)
 
 
 def _is_sound(network: Network) -> bool:

@@ -40,6 +40,16 @@ def hand(nodes: Nodes, raw: list[str], size: int, to: Projection) -> Outputs:
     }
 
 
+def hand_region(nodes: Nodes, raw: list[str], size: int, to: Projection) -> Outputs:
+    """The middle of a hand, and the point below it at the edge of a circle around the hand.
+
+    Args:
+        raw: x and y of both in pixels.
+    """
+    points = nodes.div(nodes.reshape(raw[0], 2, 2), float(size))
+    return {"points": (projected(nodes, points, to), np.float32, [2, 2])}
+
+
 def face(nodes: Nodes, raw: list[str], size: int, to: Projection, count: int) -> Outputs:
     """The points of a face: `count` of the first output; whether there is one, the second.
 

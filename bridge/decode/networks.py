@@ -18,6 +18,8 @@ from tflite_ort.schema.file.model_metadata import SubGraphMetadata, TensorMetada
 Shape = tuple[int, ...]
 # What leaves values as they are, to a rounding.
 _FORMS = frozenset({Op.DEQUANTIZE, Op.QUANTIZE, Op.RESHAPE, Op.SQUEEZE})
+# A network that says what belongs to which class, or to a point of the picture.
+SEGMENTATION, INTERACTIVE = "segmentation", "interactive segmentation"
 # Writes the nodes after a network, given the names of its outputs.
 Build = Callable[[Nodes, list[str], Projection], Outputs]
 # Writes the nodes that make its inputs, given their names, from other inputs.
@@ -76,10 +78,22 @@ class Network:
         return tuple(map(math.prod, self.outputs))
 
     @property
+    def channels(self) -> int:
+        """How many its picture has: three colours, and a fourth one of what a user points at. In
+        MediaPipe the network for hair has that one too."""
+        finds_hair = self.wanted == SEGMENTATION and self.labels[1:] == ("hair",)
+        return 4 if self.wanted == INTERACTIVE or finds_hair else 3
+
+    @property
     def picture(self) -> tuple[int, int] | None:
-        """Height and width of an input that is a picture of three colours."""
+        """Height and width of an input that is such a picture."""
         layout = picture_layout(self.input) if len(self.input) == 4 else None
-        if layout is None or layout.channels != 3 or self.input[0] != 1 or min(self.input) <= 0:
+        if (
+            layout is None
+            or layout.channels != self.channels
+            or self.input[0] != 1
+            or min(self.input) <= 0
+        ):
             return None
         return layout.height, layout.width
 
@@ -112,7 +126,7 @@ class Network:
         default: tuple[tuple[float, ...], tuple[float, ...]] | None = None,
         known_as: str = "",
     ) -> PictureInput | None:
-        """How a picture becomes the input; None where it takes none of three colours.
+        """How a picture becomes the input; None where it takes no such picture.
 
         Args:
             default, known_as: as of `pixel_range`.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from tflite_ort.decode.detections import Outputs
@@ -12,21 +15,30 @@ from tflite_ort.decode.nodes import Nodes
 _UNLABELLED = 255
 
 
-def classes(nodes: Nodes, raw: str, count: int) -> Outputs:
-    """The best classes first.
+def output_names(number: int) -> tuple[str, str]:
+    """What the scores and the classes of a network's output are called."""
+    return ("scores", "classes") if not number else (f"scores_{number}", f"classes_{number}")
+
+
+def classes(nodes: Nodes, raw: Sequence[str], counts: Sequence[int]) -> Outputs:
+    """The best classes of each output first.
 
     Args:
-        raw: scores [1, count].
+        raw: scores, of so many classes.
     """
     least = nodes.input("min_score", np.float32, [], np.finfo(np.float32).min)
-    most = nodes.input("max_results", np.int64, [], count)
-    number = nodes.op("Min", nodes.reshape(most, 1), np.array([count]))
-    best, places = nodes.ops("TopK", nodes.reshape(raw, -1), number, outputs=2)
-    good = nodes.reshape(nodes.op("NonZero", nodes.op("GreaterOrEqual", best, least)), -1)
-    return {
-        "scores": (nodes.op("Gather", best, good), np.float32, ["results"]),
-        "classes": (nodes.op("Gather", places, good), np.int64, ["results"]),
-    }
+    most = nodes.input("max_results", np.int64, [], max(counts))
+    made: dict[str, Any] = {}
+    for head, (scores, count) in enumerate(zip(raw, counts, strict=True)):
+        number = nodes.op("Min", nodes.reshape(most, 1), np.array([count]))
+        best, places = nodes.ops("TopK", nodes.reshape(scores, -1), number, outputs=2)
+        good = nodes.reshape(nodes.op("NonZero", nodes.op("GreaterOrEqual", best, least)), -1)
+        results = "results" if not head else f"results_{head}"
+        for name, values, dtype in zip(
+            output_names(head), (best, places), (np.float32, np.int64), strict=True
+        ):
+            made[name] = (nodes.op("Gather", values, good), dtype, [results])
+    return made
 
 
 def masks(nodes: Nodes, raw: str, channels: int, activation: str, to: Projection) -> Outputs:

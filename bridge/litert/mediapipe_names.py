@@ -51,6 +51,7 @@ _IN_TASKS = """
     core
     core.base_options                     options
     text                                  text
+    text.language_detector                text_tasks containers
     text.text_classifier                  text_tasks containers
     text.text_embedder                    text_tasks containers
     vision                                vision
@@ -64,15 +65,17 @@ _IN_TASKS = """
     vision.face_landmarker                face_landmarker connections containers
     vision.gesture_recognizer             gesture_recognizer containers
     vision.hand_landmarker                hand_landmarker connections containers points
+    vision.holistic_landmarker            holistic_landmarker containers
     vision.image_classifier               classifiers containers
     vision.image_embedder                 embedders containers
     vision.image_segmenter                image_segmenter containers
+    vision.interactive_segmenter          interactive_segmenter containers
     vision.object_detector                detectors containers
     vision.pose_landmarker                pose_landmarker connections containers points
 """
 _IN_SOLUTIONS = (
     *("drawing_styles", "drawing_utils", "face_detection", "face_mesh", "face_mesh_connections"),
-    *("hands", "hands_connections", "pose", "pose_connections", "selfie_segmentation"),
+    *("hands", "hands_connections", "holistic", "pose", "pose_connections", "selfie_segmentation"),
 )
 _ELSEWHERE = {
     "drawing_styles": "drawing_styles",

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 else:
     device_choice = late("tflite_ort.interpreter.device_choice")
 
-ModelSource = str | os.PathLike[str] | bytes
+ModelSource = str | os.PathLike[str] | bytes | memoryview
 
 LARGEST_BATCH = 32
 # What the largest result of an operator may have at a batch that is chosen here: with more, rows
@@ -73,7 +73,7 @@ class RowModel:
         for name, value in (("batch_size", batch_size), ("threads", threads)):
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be 1 or more, got {value}")
-        self._source = (None, model) if isinstance(model, bytes) else (model, None)
+        self._source = (None, model) if isinstance(model, bytes | memoryview) else (model, None)
         self._arguments: dict[str, Any] = dict(arguments or {})
         if self._arguments.get("providers") == AUTO:
             of = dict(zip(("model_path", "model_content"), self._source, strict=True))

@@ -49,11 +49,18 @@ from tflite_ort.tasks.embedders import (
 from tflite_ort.tasks.face_landmarker import FaceLandmarker, FaceLandmarkerOptions
 from tflite_ort.tasks.gesture_recognizer import GestureRecognizer, GestureRecognizerOptions
 from tflite_ort.tasks.hand_landmarker import HandLandmarker, HandLandmarkerOptions
+from tflite_ort.tasks.holistic_landmarker import HolisticLandmarker, HolisticLandmarkerOptions
 from tflite_ort.tasks.image import Image, ImageFormat
 from tflite_ort.tasks.image_segmenter import ImageSegmenter, ImageSegmenterOptions
+from tflite_ort.tasks.interactive_segmenter import (
+    InteractiveSegmenter,
+    InteractiveSegmenterOptions,
+)
 from tflite_ort.tasks.options import BaseOptions, ImageProcessingOptions, RectF, RunningMode
 from tflite_ort.tasks.pose_landmarker import PoseLandmarker, PoseLandmarkerOptions
 from tflite_ort.tasks.text_tasks import (
+    LanguageDetector,
+    LanguageDetectorOptions,
     TextClassifier,
     TextClassifierOptions,
     TextEmbedder,
@@ -78,6 +85,8 @@ __all__ = [
     "GestureRecognizerOptions",
     "HandLandmarker",
     "HandLandmarkerOptions",
+    "HolisticLandmarker",
+    "HolisticLandmarkerOptions",
     "Image",
     "ImageClassifier",
     "ImageClassifierOptions",
@@ -87,6 +96,10 @@ __all__ = [
     "ImageProcessingOptions",
     "ImageSegmenter",
     "ImageSegmenterOptions",
+    "InteractiveSegmenter",
+    "InteractiveSegmenterOptions",
+    "LanguageDetector",
+    "LanguageDetectorOptions",
     "ObjectDetector",
     "ObjectDetectorOptions",
     "PoseLandmarker",

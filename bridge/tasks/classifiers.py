@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.decode.scores import output_names
 from tflite_ort.tasks.audio_data import AudioData
 from tflite_ort.tasks.containers import ClassificationResult, Classifications
 from tflite_ort.tasks.detectors import Choice
+from tflite_ort.tasks.heads import heads_of
 from tflite_ort.tasks.network import Network, networks
 from tflite_ort.tasks.options import AudioRunningMode, BaseOptions
 from tflite_ort.tasks.processors import ClassifierOptions
@@ -36,32 +38,39 @@ class ImageClassifier(VisionTask[ClassificationResult]):
 
     def __init__(self, options: ImageClassifierOptions) -> None:
         super().__init__(options)
-        (self._network,) = networks(options.base_options, {"classifier": "classifier"})
-        self._choice = Choice.of(options, self._network.labels)
+        (network,) = networks(options.base_options, {"classifier": "classifier"})
+        self._classes = Classes(network, options)
 
     classify = VisionTask._on_image
     classify_for_video = VisionTask._on_video
     classify_async = VisionTask._on_stream
 
     def _result(self, frame: Frame) -> ClassificationResult:
-        found = classes_found(
-            self._network, self._choice, frame.pixels, self._options.score_threshold, roi=frame.rect
-        )
         time = None if frame.seconds is None else round(frame.seconds * 1000)
-        return ClassificationResult([found], time)
+        return ClassificationResult(self._classes(frame.pixels, roi=frame.rect), time)
 
 
-def classes_found(
-    network: Network, choice: Choice, array: Array, threshold: float | None, **named: Any
-) -> Classifications:
-    """The classes that a network gives of what it reads, those that are to be given, best first."""
-    if threshold is not None:
-        named["min_score"] = float(threshold)
-    found = network(array, **named)
-    pairs = zip(found["classes"].tolist(), found["scores"].tolist(), strict=True)
-    categories = [choice.category(*pair) for pair in pairs]
-    given = [each for each in categories if each is not None]
-    return Classifications(given[: choice.most], 0, None)
+class Classes:
+    """What the outputs of a network tell, and which of its classes are given.
+
+    Raises:
+        ModelError: what the metadata say of scores is damaged.
+        ValueError: options contradict each other.
+    """
+
+    def __init__(self, network: Network, options: Any) -> None:
+        heads = heads_of(network.metadata, network.output_count, network.labels)
+        self._heads = [(head, Choice.of(options, head.labels)) for head in heads]
+        self._network, self._threshold = network, options.score_threshold
+
+    def __call__(self, array: Array, **named: Any) -> list[Classifications]:
+        """By output, the classes that are to be given, best first."""
+        found = self._network(array, **named)
+        return [
+            head.found(found[scores], choice, self._threshold, found[classes])
+            for head, choice in self._heads
+            for scores, classes in [output_names(head.number)]
+        ]
 
 
 @dataclass
@@ -99,7 +108,7 @@ class AudioClassifier(SoundTask[ClassificationResult]):
         if streams != (options.result_callback is not None):
             raise ValueError("a result callback is for the audio stream mode, and needed there")
         super().__init__(options)
-        self._choice = Choice.of(options, self._network.labels)
+        self._classes = Classes(self._network, options)
         self._waiting = np.zeros(0, np.float32)
         self._last: int | None = None
         self._streamed: float | None = None
@@ -143,6 +152,4 @@ class AudioClassifier(SoundTask[ClassificationResult]):
         self._check_mode(AudioRunningMode.AUDIO_CLIPS)
 
     def _result(self, window: Array, time_ms: int) -> ClassificationResult:
-        threshold = self._options.score_threshold
-        found = classes_found(self._network, self._choice, window, threshold)
-        return ClassificationResult([found], time_ms)
+        return ClassificationResult(self._classes(window), time_ms)

@@ -152,6 +152,22 @@ class PoseLandmarkerResult:
 
 
 @dataclass
+class HolisticLandmarkerResult:
+    """The points of one person: of its face, body and hands; how much the face shows of each
+    expression; and its mask."""
+
+    face_landmarks: list[NormalizedLandmark]
+    pose_landmarks: list[NormalizedLandmark]
+    pose_world_landmarks: list[Landmark]
+    left_hand_landmarks: list[NormalizedLandmark]
+    left_hand_world_landmarks: list[Landmark]
+    right_hand_landmarks: list[NormalizedLandmark]
+    right_hand_world_landmarks: list[Landmark]
+    face_blendshapes: list[Category] | None = None
+    segmentation_mask: Any | None = None
+
+
+@dataclass
 class ImageSegmenterResult:
     """Masks of the picture's size.
 
@@ -162,6 +178,9 @@ class ImageSegmenterResult:
 
     confidence_masks: list[Any] | None = None
     category_mask: Any | None = None
+
+
+InteractiveSegmenterResult = ImageSegmenterResult
 
 
 @dataclass
@@ -216,6 +235,44 @@ class EmbeddingResult:
 
 
 ImageEmbedderResult = AudioEmbedderResult = TextEmbedderResult = EmbeddingResult
+
+
+@dataclass(init=False)
+class LanguageDetectorResult:
+    """The languages of a text, the surest first.
+
+    Args:
+        languages: these; `detections` is the older name.
+    """
+
+    @dataclass
+    class LanguagePrediction:
+        """A language, such as ``en`` or ``ja-Latn``, and how sure the model is of it."""
+
+        language_code: str
+        probability: float
+
+    Detection = LanguagePrediction
+
+    languages: list[LanguagePrediction]
+
+    def __init__(
+        self,
+        languages: list[LanguagePrediction] | None = None,
+        detections: list[LanguagePrediction] | None = None,
+    ) -> None:
+        if languages is not None and detections is not None:
+            raise ValueError("Specify either `languages` or deprecated `detections`, not both.")
+        self.languages = languages or detections or []
+
+    @property
+    def detections(self) -> list[LanguagePrediction]:
+        """The older name of `languages`."""
+        return self.languages
+
+    @detections.setter
+    def detections(self, value: list[LanguagePrediction]) -> None:
+        self.languages = value
 
 
 def landmark_list(points: Array, *sure: Array) -> list[NormalizedLandmark]:

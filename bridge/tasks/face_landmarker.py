@@ -86,7 +86,7 @@ class FaceLandmarker(Landmarker[FaceLandmarkerResult]):
             if not points:
                 self._filter = None
         shown = [
-            _categories(network, each, frame.size)
+            expressions(network, each, frame.size)
             for network in self._expressions
             for each in points
         ]
@@ -102,7 +102,7 @@ class FaceLandmarker(Landmarker[FaceLandmarkerResult]):
         return smoothed(self._filter, points, frame.size, seconds)
 
 
-def _categories(network: Network, points: Array, size: Size) -> list[Category]:
+def expressions(network: Network, points: Array, size: Size) -> list[Category]:
     """How much a face shows of each expression."""
     chosen = points[list(BLENDSHAPE_POINTS), :2] * np.array(size, np.float32)
     scores = network(chosen[np.newaxis].astype(np.float32))["scores"].tolist()

@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.bundles import open_bundle
-from tflite_ort.tasks.classifiers import classes_found
+from tflite_ort.tasks.classifiers import Classes
 from tflite_ort.tasks.containers import (
     Category,
     GestureRecognizerResult,
     landmark_list,
     world_landmark_list,
 )
-from tflite_ort.tasks.detectors import Choice
 from tflite_ort.tasks.hand_landmarker import HandLandmarker, HandLandmarkerOptions, handedness
 from tflite_ort.tasks.network import Network, networks
 from tflite_ort.tasks.options import RunningMode
@@ -47,16 +46,14 @@ class GestureRecognizerOptions(VisionTaskOptions):
 
 @dataclass(frozen=True, slots=True)
 class _Classifier:
-    """A network that names gestures, and which of its classes count."""
+    """A network that names gestures."""
 
     network: Network
-    choice: Choice
-    threshold: float | None
+    classes: Classes
 
     def best(self, embedding: Array) -> Category | None:
         """The surest gesture; None where none counts."""
-        array = embedding.reshape(self.network.input_shape)
-        found = classes_found(self.network, self.choice, array, self.threshold).categories
+        found = self.classes(embedding.reshape(self.network.input_shape))[0].categories
         return found[0] if found else None
 
 
@@ -85,7 +82,7 @@ class GestureRecognizer(VisionTask[GestureRecognizerResult]):
         kinds = {_EMBEDDER: "gesture embedder", **dict.fromkeys(named, "classifier")}
         self._embedder, *classifiers = networks(options.base_options, kinds)
         self._classifiers = [
-            _classifier(network, getattr(options, f"{name}_options"))
+            _Classifier(network, Classes(network, getattr(options, f"{name}_options")))
             for network, name in zip(classifiers, named, strict=True)
         ]
 
@@ -115,7 +112,3 @@ class GestureRecognizer(VisionTask[GestureRecognizerResult]):
         seen = [each for each in found if each is not None]
         named = [each for each in seen if each.category_name != _BACKGROUND]
         return [Category(-1, each.score, "", each.category_name) for each in (named or seen)[:1]]
-
-
-def _classifier(network: Network, options: ClassifierOptions) -> _Classifier:
-    return _Classifier(network, Choice.of(options, network.labels), options.score_threshold)

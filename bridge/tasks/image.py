@@ -136,6 +136,13 @@ class Image:
         return False
 
 
+def with_alpha(pixels: Array, alpha: Array | int) -> Array:
+    """A picture with a fourth channel, uint8 [height, width, 4]."""
+    made = np.empty((*pixels.shape[:2], 4), np.uint8)
+    made[..., :3], made[..., 3] = pixels, alpha
+    return made
+
+
 def pixels_of(image: Image | Array) -> Array:
     """A picture as uint8 [height, width, 3], contiguous.
 

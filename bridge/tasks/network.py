@@ -17,8 +17,9 @@ from tflite_ort.bundles import Bundle, open_bundle
 from tflite_ort.decode.decoding import decoded
 from tflite_ort.decode.networks import Kind
 from tflite_ort.decode.warp import places
-from tflite_ort.export.decoded import known_kind
 from tflite_ort.export.exporting import made_for
+from tflite_ort.metadata import model_metadata
+from tflite_ort.model import class_names
 from tflite_ort.model.resolvers import WellKnownOpResolver
 from tflite_ort.opmap import Target
 from tflite_ort.providers.delegates import AUTO, OpResolverType, chosen_delegates
@@ -59,8 +60,9 @@ class Network:
 
     def __init__(self, content: memoryview, base: BaseOptions, expected: str) -> None:
         model, resolver = read_model(content), WellKnownOpResolver()
-        labels = () if base.labels is None else answers.labels_of(base.labels)
-        kind = known_kind(model, content, expected, labels)
+        labels = answers.labels_of(base.labels)
+        metadata = model_metadata(model, content)
+        kind = class_names.known_kind(model, metadata, labels, wanted=expected)
         if kind is None or kind.name != expected:
             found = "of no kind that is known" if kind is None else f"a network for {kind.name}"
             raise ModelError(f"the model is {found}, a network for {expected} is needed")
@@ -68,6 +70,7 @@ class Network:
             answers.check_count(labels, kind.classes)
         self.kind: Kind = kind
         self.labels: tuple[str, ...] = kind.facts.get("labels", ())
+        self.metadata, self.output_count = metadata, len(model.subgraphs[0].outputs)
         of = {"model_content": content, "num_threads": base.num_threads, "resolver": resolver}
         providers, precision = base.runs_on, base.precision
         if providers == AUTO:

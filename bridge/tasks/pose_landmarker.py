@@ -41,7 +41,6 @@ class _Filters:
     points: OneEuro = field(default_factory=lambda: OneEuro(0.05, 80.0))
     world: OneEuro = field(default_factory=lambda: OneEuro(0.1, 40.0))
     visibility: LowPass = field(default_factory=lambda: LowPass(0.1))
-    presence: LowPass = field(default_factory=lambda: LowPass(0.1))
 
 
 class PoseLandmarker(Landmarker[PoseLandmarkerResult]):
@@ -103,7 +102,6 @@ class PoseLandmarker(Landmarker[PoseLandmarkerResult]):
             "landmarks": smoothed(filters.points, found.points, size, seconds, scale),
             "world_landmarks": filters.world(outputs["world_landmarks"], seconds),
             "visibility": filters.visibility(outputs["visibility"]),
-            "presence": filters.presence(outputs["presence"]),
         }
 
 

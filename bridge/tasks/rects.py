@@ -104,12 +104,12 @@ def box_rect(box: Array, start: Array, end: Array, size: Size, upright: float) -
     return Rect(*middle, right - left, bottom - top, angle_between(start, end, size, upright))
 
 
-def centred_rect(middle: Array, edge: Array, size: Size) -> Rect:
-    """The square around a circle, given its middle and the point above."""
+def centred_rect(middle: Array, edge: Array, size: Size, upright: float = math.pi / 2) -> Rect:
+    """The square around a circle, given its middle and the point above, or where `upright` says."""
     width, height = size
     across, down = ((edge - middle) * np.array(size)).tolist()
     side = 2 * math.hypot(across, down)
-    turned = angle_between(middle, edge, size, math.pi / 2)
+    turned = angle_between(middle, edge, size, upright)
     x, y = middle.tolist()
     return Rect(x, y, side / width, side / height, turned)
 
@@ -145,6 +145,11 @@ def face_rect(points: Array, size: Size) -> Rect:
     """
     flat = points[:, :2]
     return box_rect(np.concatenate(extent(flat)), flat[33], flat[263], size, 0.0)
+
+
+def wrist_rect(wrist: Array, pinky: Array, index: Array, size: Size) -> Rect:
+    """The square around a hand, from three points of the body that are in 0..1."""
+    return centred_rect((2 * index + pinky) / 3, wrist, size, -math.pi / 2)
 
 
 def kept_before_new(tracked: Sequence[Rect], found: Sequence[Rect], threshold: float) -> list[Rect]:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from tflite_ort.tasks.containers import TextClassifierResult, TextEmbedderResult
+from tflite_ort.tasks.containers import (
+    LanguageDetectorResult,
+    TextClassifierResult,
+    TextEmbedderResult,
+)
 from tflite_ort.tasks.text_tasks import (
+    LanguageDetector,
+    LanguageDetectorOptions,
     TextClassifier,
     TextClassifierOptions,
     TextEmbedder,
@@ -11,6 +17,9 @@ from tflite_ort.tasks.text_tasks import (
 )
 
 __all__ = [
+    "LanguageDetector",
+    "LanguageDetectorOptions",
+    "LanguageDetectorResult",
     "TextClassifier",
     "TextClassifierOptions",
     "TextClassifierResult",

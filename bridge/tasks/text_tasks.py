@@ -1,4 +1,4 @@
-"""`TextClassifier` and `TextEmbedder`."""
+"""`TextClassifier`, `LanguageDetector` and `TextEmbedder`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from tflite_ort.model.resolvers import WellKnownOpResolver
 from tflite_ort.prediction.answers import labels_of
 from tflite_ort.schema import ModelError
 from tflite_ort.tasks.containers import (
-    Category,
     ClassificationResult,
     Classifications,
     EmbeddingResult,
+    LanguageDetectorResult,
 )
 from tflite_ort.tasks.detectors import Choice
 from tflite_ort.tasks.embedders import as_embedding, cosine_similarity
+from tflite_ort.tasks.heads import heads_of
 from tflite_ort.tasks.options import BaseOptions
 from tflite_ort.tasks.text_input import text_input
 
@@ -51,10 +52,7 @@ class TextNetwork:
         inputs = self._interpreter.get_input_details()
         self._outputs = self._interpreter.get_output_details()
         metadata = self._interpreter.metadata
-        own: Sequence[str] = next((e.labels for e in metadata.outputs if e.labels), ())
-        self.labels = own if base.labels is None else labels_of(base.labels)
-        said = [each.name or None for each in metadata.outputs]
-        self.heads = said if len(said) == len(self._outputs) else [None] * len(self._outputs)
+        self.heads = heads_of(metadata, len(self._outputs), labels_of(base.labels))
         types = [each["dtype"] for each in inputs]
         self._read = text_input(metadata, types, [each["name"] for each in inputs])
         self._inputs, self._lock = inputs, threading.Lock()
@@ -130,17 +128,27 @@ class TextClassifierOptions:
     category_denylist: Sequence[str] | None = None
 
 
-class TextClassifier(_TextTask):
+class _Classifying(_TextTask):
+    """A task that names the class of a text."""
+
+    def __init__(self, options: TextClassifierOptions) -> None:
+        super().__init__(options)
+        if len(self._network.heads) != 1:
+            raise ModelError("a text classifier has one output")
+        (self._head,) = self._network.heads
+        self._choice = Choice.of(options, self._head.labels)
+
+    def _classes(self, text: str) -> Classifications:
+        """The classes of a text, the surest first."""
+        (scores,) = self._network(text)
+        return self._head.found(scores, self._choice, self._options.score_threshold)
+
+
+class TextClassifier(_Classifying):
     """The class of a text, the surest first: of models that read BERT's pieces of words, words
     between delimiters, or the text itself."""
 
     _options_class = TextClassifierOptions
-
-    def __init__(self, options: TextClassifierOptions) -> None:
-        super().__init__(options)
-        self._choice = Choice.of(options, self._network.labels)
-        if len(self._network.heads) != 1:
-            raise ModelError("a text classifier has one output")
 
     def classify(self, text: str) -> ClassificationResult:
         """The classes of a text.
@@ -148,17 +156,35 @@ class TextClassifier(_TextTask):
         Raises:
             BridgeError: the model fails.
         """
-        (scores,) = self._network(text)
-        least = self._options.score_threshold
-        order = np.argsort(-scores, kind="stable").tolist()
-        categories: list[Category] = [
-            category
-            for number in order
-            if (least is None or scores[number] >= least)
-            and (category := self._choice.category(number, float(scores[number]))) is not None
-        ]
-        head = Classifications(categories[: self._choice.most], 0, self._network.heads[0])
-        return ClassificationResult([head])
+        return ClassificationResult([self._classes(text)])
+
+
+@dataclass
+class LanguageDetectorOptions(TextClassifierOptions):
+    """Options of `LanguageDetector`, as of `ClassifierOptions`."""
+
+
+class LanguageDetector(_Classifying):
+    """The language of a text, the surest first."""
+
+    _options_class = LanguageDetectorOptions
+
+    def detect(self, text: str) -> LanguageDetectorResult:
+        """The languages of a text.
+
+        Raises:
+            ValueError: the model does not name them.
+            BridgeError: the model fails.
+        """
+        predictions = []
+        for each in self._classes(text).categories:
+            if not each.category_name or each.score is None:
+                raise ValueError(
+                    "LanguageDetector ClassificationResult has a missing language code."
+                )
+            prediction = LanguageDetectorResult.LanguagePrediction(each.category_name, each.score)
+            predictions.append(prediction)
+        return LanguageDetectorResult(predictions)
 
 
 @dataclass
@@ -189,8 +215,8 @@ class TextEmbedder(_TextTask):
             BridgeError: the model fails.
         """
         made = [
-            as_embedding(vector, self._options, name)
-            for vector, name in zip(self._network(text), self._network.heads, strict=True)
+            as_embedding(vector, self._options, head.name)
+            for vector, head in zip(self._network(text), self._network.heads, strict=True)
         ]
         for number, each in enumerate(made):
             each.head_index = number

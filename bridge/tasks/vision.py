@@ -15,6 +15,7 @@ from tflite_ort.tasks.containers import (
     FaceLandmarkerResult,
     GestureRecognizerResult,
     HandLandmarkerResult,
+    HolisticLandmarkerResult,
     ImageClassifierResult,
     ImageEmbedderResult,
     ImageSegmenterResult,
@@ -31,7 +32,15 @@ from tflite_ort.tasks.embedders import ImageEmbedder, ImageEmbedderOptions
 from tflite_ort.tasks.face_landmarker import FaceLandmarker, FaceLandmarkerOptions
 from tflite_ort.tasks.gesture_recognizer import GestureRecognizer, GestureRecognizerOptions
 from tflite_ort.tasks.hand_landmarker import HandLandmarker, HandLandmarkerOptions
+from tflite_ort.tasks.holistic_landmarker import HolisticLandmarker, HolisticLandmarkerOptions
 from tflite_ort.tasks.image_segmenter import ImageSegmenter, ImageSegmenterOptions
+from tflite_ort.tasks.interactive_segmenter import (
+    InteractiveSegmenter,
+    InteractiveSegmenterOptions,
+)
+from tflite_ort.tasks.interactive_segmenter import (
+    RegionOfInterest as InteractiveSegmenterRegionOfInterest,
+)
 from tflite_ort.tasks.options import ImageProcessingOptions, RunningMode
 from tflite_ort.tasks.points import PoseLandmark
 from tflite_ort.tasks.pose_landmarker import PoseLandmarker, PoseLandmarkerOptions
@@ -51,6 +60,9 @@ __all__ = [
     "HandLandmarkerOptions",
     "HandLandmarkerResult",
     "HandLandmarksConnections",
+    "HolisticLandmarker",
+    "HolisticLandmarkerOptions",
+    "HolisticLandmarkerResult",
     "ImageClassifier",
     "ImageClassifierOptions",
     "ImageClassifierResult",
@@ -61,6 +73,9 @@ __all__ = [
     "ImageSegmenter",
     "ImageSegmenterOptions",
     "ImageSegmenterResult",
+    "InteractiveSegmenter",
+    "InteractiveSegmenterOptions",
+    "InteractiveSegmenterRegionOfInterest",
     "ObjectDetector",
     "ObjectDetectorOptions",
     "ObjectDetectorResult",

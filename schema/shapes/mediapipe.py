@@ -8,9 +8,11 @@ from tflite_ort.schema.file.enums import Padding
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import MOST_CELLS, Shapes, of_rank, rule
 from tflite_ort.schema.values.semantics import check_window, conv_output_size
+from tflite_ort.schema.values.sizes import unknown_size
 from tflite_ort.schema.values.view import OperatorView
 from tflite_ort.schema.values.well_known_options import (
     LandmarksToMatrixOptions,
+    NGramHashOptions,
     TransformTensorOptions,
     map_options,
     pool_options,
@@ -103,3 +105,27 @@ def landmarks_to_transform_matrix(op: OperatorView[Any]) -> Shapes:
     if not min(sizes) > 0:
         raise ModelError(f"{op.label}: sizes and scales are {sizes}, expected more than 0")
     return ((1, 4, 4),)
+
+
+@rule("NGramHash")
+def ngram_hash(op: OperatorView[Any]) -> Shapes:
+    """[1, lengths of groups, pieces of the text]."""
+    options = map_options(op, NGramHashOptions)
+    if not options.ngram_lengths or len(options.ngram_lengths) != len(options.vocab_sizes):
+        raise ModelError(
+            f"{op.label}: {len(options.ngram_lengths)} lengths of groups of characters with "
+            f"{len(options.vocab_sizes)} vocabularies, expected as many, and at least one"
+        )
+    if options.max_splits < 1 or min(options.vocab_sizes) < 1:
+        raise ModelError(f"{op.label}: a vocabulary, or max_splits, is less than 1")
+    return ((1, len(options.ngram_lengths), unknown_size()),)
+
+
+@rule("KmeansEmbeddingLookup")
+def kmeans_embedding_lookup(op: OperatorView[Any]) -> Shapes:
+    """[1, codes of a row * length of a block]."""
+    batch, _ = of_rank(op, "tokens", 2)
+    if batch != 1:
+        raise ModelError(f"{op.label}: a batch of {batch}, expected 1")
+    (_, codes), (_, block) = of_rank(op, "codes", 2), of_rank(op, "codebook", 2)
+    return ((1, codes * block),)

@@ -153,6 +153,8 @@ _ROWS = {
         TransformTensorBilinear (image: f32, transform)
         TransformLandmarks (landmarks: f32, transform)
         Landmarks2TransformMatrix (landmarks: f32)
+        NGramHash (text: str)
+        KmeansEmbeddingLookup (tokens: i32, codes: u8, codebook: f32)
     """,
     "micro_signal": """
         SignalWindow (input, weights)

@@ -56,7 +56,7 @@ _FLOATS_ALONE = frozenset(
     (
         *("AudioSpectrogram", "Mfcc", "aeq.hadamard_rotation", "Convolution2DTransposeBias"),
         *("MaxPoolingWithArgmax2D", "MaxUnpooling2D", "TransformTensorBilinear"),
-        *("TransformLandmarks", "Landmarks2TransformMatrix"),
+        *("TransformLandmarks", "Landmarks2TransformMatrix", "KmeansEmbeddingLookup"),
     )
 )
 # Which option says it.

@@ -26,6 +26,7 @@ else:
     flex = late("tflite_ort.schema.values.flex")
 
 T = TypeVar("T")
+UInt64 = int
 
 
 @record
@@ -107,6 +108,17 @@ class LandmarksToMatrixOptions:
     subset_idxs: tuple[int, ...] = ()
 
 
+@record
+class NGramHashOptions:
+    """NGramHash."""
+
+    seed: UInt64 = 0
+    ngram_lengths: tuple[int, ...] = ()
+    vocab_sizes: tuple[int, ...] = ()
+    max_splits: int = 128
+    lowercase_input: bool = True
+
+
 def map_options(op: OperatorView[Any], kind: type[T]) -> T:
     """The fields of `kind` in the map that the options of `op` are, or in TensorFlow's node."""
     if op.name.startswith(FLEX):
@@ -136,6 +148,13 @@ def _int32(value: Any) -> int:
     return number
 
 
+def _uint64(value: Any) -> int:
+    number = int(value)
+    if not -(2**63) <= number < 2**64:
+        raise ValueError("not an integer of 64 bits")
+    return number % 2**64
+
+
 def _int32s(values: Any) -> tuple[int, ...]:
     return tuple(map(_int32, values))
 
@@ -147,6 +166,7 @@ def _float32(value: Any) -> float:
 _CONVERTED: dict[str, Callable[[Any], Any]] = {
     "bool": bool,
     "float": _float32,
+    "UInt64": _uint64,
     "int": _int32,
     "tuple[int, ...]": _int32s,
 }

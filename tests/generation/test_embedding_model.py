@@ -20,9 +20,17 @@ from typer.testing import CliRunner
 from tests.made_bundles import litertlm
 from tests.models import newer_model_path
 from tests.one_op import Node, T, graph_model
-from tflite_ort import EmbeddingModel, GenerationError
+from tflite_ort import EmbeddingModel, GenerationError, open_bundle
 from tflite_ort.command.cli import app
-from tflite_ort.schema import CastOptions, FullyConnectedOptions, Op, TensorType
+from tflite_ort.schema import (
+    CastOptions,
+    FullyConnectedOptions,
+    GatherOptions,
+    Op,
+    ReducerOptions,
+    ReshapeOptions,
+    TensorType,
+)
 
 Array = npt.NDArray[Any]
 
@@ -147,7 +155,7 @@ def test_a_bundle_brings_its_tokenizer(vocabulary: Path) -> None:
 
 def test_what_is_no_encoder_is_refused(vocabulary: Path) -> None:
     floats = graph_model({"x": T((1, 3)), "y": T((1, 3))}, [Node(Op.TANH, ["x"], ["y"])], ["y"])
-    with pytest.raises(GenerationError, match="input 'x' is no row of numbers"):
+    with pytest.raises(GenerationError, match="input 'x' is no row of tokens"):
         EmbeddingModel(floats, vocabulary)
     with pytest.raises(GenerationError, match="no input for the numbers"):
         EmbeddingModel(counting("mask"), vocabulary)
@@ -172,3 +180,82 @@ def test_on_the_command_line(vocabulary: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     np.testing.assert_allclose(np.load(out), lines, rtol=1e-6)
     assert CliRunner().invoke(app, [*given[:-1], "9", "a"]).exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["float", "int8"])
+def test_texts_run_in_batches(name: str, vocabulary: Path) -> None:
+    """More texts than a batch has, of other lengths: each has the vector that it has alone."""
+    path = newer_model_path(f"bert_tiny_{name}.tflite")
+    model = EmbeddingModel(str(path), vocabulary, pooling="mean")
+    texts = [
+        " ".join(["a", "cat", "dog", "sat", "down"][: 1 + n % 5] * (1 + n % 3)) for n in range(37)
+    ]
+    together = model(texts)
+    assert model._batches is not None and model._batches.batch_size > 1
+    alone = np.stack([model(text) for text in texts])
+    cosines = (together * alone).sum(axis=1)
+    assert cosines.min() >= (0.99999 if name == "float" else 0.999)
+
+
+def embedded(length: int = 6, pieces: int = 1) -> bytes:
+    """A bundle of two models: of a token's number n the vector (n, n * n, 1), and of vectors and a
+    mask the sum of those that count."""
+    table = np.stack([np.arange(10), np.arange(10) ** 2, np.ones(10)], -1).astype(np.float32)
+    embedder = graph_model(
+        {
+            "tokens": T((1, pieces), TensorType.INT32),
+            "t": T.constant(table),
+            "v": T((1, pieces, 3)),
+        },
+        [Node(Op.GATHER, ["t", "tokens"], ["v"], GatherOptions())],
+        ["v"],
+    )
+    tensors = {
+        "embeddings": T((1, length, 3)),
+        "mask": T((1, length), TensorType.INT32),
+        "f": T((1, length)),
+        "shape": T.constant(np.array([1, length, 1], np.int32)),
+        "column": T((1, length, 1)),
+        "kept": T((1, length, 3)),
+        "axis": T.constant(np.array([1], np.int32)),
+        "y": T((1, 3)),
+    }
+    nodes = [
+        Node(Op.CAST, ["mask"], ["f"], CastOptions(TensorType.INT32, TensorType.FLOAT32)),
+        Node(Op.RESHAPE, ["f", "shape"], ["column"], ReshapeOptions()),
+        Node(Op.MUL, ["embeddings", "column"], ["kept"]),
+        Node(Op.SUM, ["kept", "axis"], ["y"], ReducerOptions(keep_dims=False)),
+    ]
+    encoder = graph_model(tensors, nodes, ["y"])
+    sections = [
+        (3, encoder, {"model_type": "tf_lite_text_encoder"}),
+        (3, embedder, {"model_type": "tf_lite_embedder"}),
+    ]
+    return litertlm(sections)
+
+
+@pytest.mark.parametrize("pieces", [1, 4, 6])
+def test_an_encoder_that_takes_vectors_of_tokens(pieces: int, vocabulary: Path) -> None:
+    model = EmbeddingModel(embedded(pieces=pieces), vocabulary)
+    texts = ["a cat", "dog", "", "a cat sat down"]
+    found = model(texts, normalize=False)
+    for row, text in zip(found, texts, strict=True):
+        ids = np.array(expected_ids(text, 6))
+        assert row.tolist() == [ids.sum(), (ids**2).sum(), len(ids)]
+        assert model(text, normalize=False).tolist() == row.tolist()
+
+
+def test_vectors_of_tokens_need_a_model_that_makes_them(vocabulary: Path) -> None:
+    bundle = open_bundle(embedded())
+    names = [each.name for each in bundle.models]
+    encoder = bytes(bundle.model_content(next(each for each in names if "encoder" in each)))
+    with pytest.raises(GenerationError, match="no embedder"):
+        EmbeddingModel(encoder, vocabulary)
+    wrong = litertlm(
+        [
+            (3, encoder, {"model_type": "tf_lite_text_encoder"}),
+            (3, encoder, {"model_type": "tf_lite_embedder"}),
+        ]
+    )
+    with pytest.raises(GenerationError, match="model for single tokens"):
+        EmbeddingModel(wrong, vocabulary)

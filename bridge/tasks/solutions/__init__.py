@@ -13,6 +13,7 @@ from tflite_ort.tasks.solutions import (
     face_mesh,
     face_mesh_connections,
     hands,
+    holistic,
     pose,
     selfie_segmentation,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "face_mesh",
     "face_mesh_connections",
     "hands",
+    "holistic",
     "pose",
     "selfie_segmentation",
 ]
