@@ -85,13 +85,19 @@ ONLY_IN = {
 # their own, which import nothing of this library.
 DYNAMIC_IMPORT = (
     "bridge/base/optional.py",
-    "bridge/generation/text_process.py",
+    "bridge/base/text_process.py",
     "bridge/verification/litert_worker.py",
 )
 
-# Every package may import these modules: the one above, that of records, and the one that writes
-# files. They import no others of ours but `collecting` and `guard`.
-EVERYWHERE = {"tflite_ort.base.files", "tflite_ort.base.optional", "tflite_ort.base.records"}
+# Every package may import these modules: the one above, that of records, the one that writes files,
+# and the one that starts a library in a process of its own. They import no others of ours but
+# `collecting`, `guard` and `own_process`.
+EVERYWHERE = {
+    "tflite_ort.base.files",
+    "tflite_ort.base.library_process",
+    "tflite_ort.base.optional",
+    "tflite_ort.base.records",
+}
 
 # The only file that catches all that code of a user may raise, and reports it.
 CALLS_USER_CODE = "versioning/registration.py"

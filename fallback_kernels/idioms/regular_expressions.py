@@ -8,6 +8,8 @@ on a text: Python's matcher tries one way after the other, RE2's all at once.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from tflite_ort.fallback_kernels.idioms.character_classes import (
@@ -47,6 +49,14 @@ class Part(NamedTuple):
     repeats: int = 1
 
 
+class Piece(NamedTuple):
+    """Where a match is in a text: the first group from `start` to `stop`, and the end of all."""
+
+    start: int
+    stop: int
+    end: int
+
+
 class Expression:
     """A regular expression of RE2.
 
@@ -66,6 +76,8 @@ class Expression:
         self._part = parser.whole()
         self._takes_all = parser.takes_all or self._part.is_empty
         self._compiled = re.compile(self._part.text)
+        # What comes before a place counts, or whether a text begins there.
+        self._looks_back = any(sign in self._part.text for sign in (r"\A", "(?m:^)", "(?<"))
         self.groups = self._compiled.groups
 
     def is_full(self, text: bytes) -> bool:
@@ -91,6 +103,31 @@ class Expression:
                 break
         return b"".join([*made, _encoded(source[at:])])
 
+    def matches(self, text: bytes) -> Iterator[Piece]:
+        """All matches one after the other, each in the text that begins where the last one ended;
+        none of an expression without groups.
+
+        Raises:
+            KernelError: a match is empty, so that there is no next one, or is without the group.
+        """
+        source, base, at = self._decoded(text), 0, 0
+        place = 0  # in bytes, of the character `at` of all
+        while self.groups:
+            if self._looks_back:
+                source, base = source[at - base :], at
+            match = self._compiled.search(source, at - base)
+            if match is None:
+                return
+            if match.end() == at - base or match.start(1) < 0:
+                raise KernelError(
+                    f"regular expression {self._pattern!r} matches nothing, or without its group"
+                )
+            begin = at - base
+            bounds = (match.start(1), match.end(1), match.end())
+            start, stop, end = (place + len(_encoded(source[begin:bound])) for bound in bounds)
+            yield Piece(start, stop, end)
+            at, place = base + match.end(), end
+
     def _decoded(self, text: bytes) -> str:
         source = text.decode("utf-8", "surrogateescape")
         steps = (len(source) + 1.0) ** (self._part.loops + 1) * self._part.choices
@@ -102,6 +139,12 @@ class Expression:
         if self._takes_all and not _is_utf8(text):
             raise KernelError(f"regular expression {self._pattern!r} on a text that is not UTF-8")
         return source
+
+
+@lru_cache(64)
+def expression_of(pattern: bytes) -> Expression:
+    """The expression of a pattern; the last ones are remembered."""
+    return Expression(pattern)
 
 
 def names_groups(rewrite: bytes, groups: int) -> bool:

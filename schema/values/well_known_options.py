@@ -107,6 +107,22 @@ class LandmarksToMatrixOptions:
     subset_idxs: tuple[int, ...] = ()
 
 
+@record
+class BertNormalizeOptions:
+    """FastBertNormalize."""
+
+    get_offsets: bool = False
+
+
+@record
+class NgramsOptions:
+    """TFText>NgramsStringJoin."""
+
+    width: int = 0
+    axis: int = 0
+    string_separator: str = ""
+
+
 def map_options(op: OperatorView[Any], kind: type[T]) -> T:
     """The fields of `kind` in the map that the options of `op` are, or in TensorFlow's node."""
     if op.name.startswith(FLEX):
@@ -136,6 +152,10 @@ def _int32(value: Any) -> int:
     return number
 
 
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
+
+
 def _int32s(values: Any) -> tuple[int, ...]:
     return tuple(map(_int32, values))
 
@@ -148,6 +168,7 @@ _CONVERTED: dict[str, Callable[[Any], Any]] = {
     "bool": bool,
     "float": _float32,
     "int": _int32,
+    "str": _text,
     "tuple[int, ...]": _int32s,
 }
 
