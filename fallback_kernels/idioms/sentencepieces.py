@@ -30,7 +30,8 @@ class Piece(NamedTuple):
 
 
 class Around(NamedTuple):
-    """What is done to the pieces of a text: one before, one behind, then the last comes first."""
+    """What is done to the pieces of a text: one before, one behind, both at byte 0; then the last
+    comes first."""
 
     start: bool
     end: bool
@@ -108,11 +109,10 @@ class Sentencepieces:
     def _row(self, message: Message, around: Around) -> list[Piece]:
         row = list(message.messages(_PIECES, _piece))
         _, start, end, start_piece, end_piece = self._known()
-        size = len(message.blob(_TEXT))
         if around.start:
             row.insert(0, Piece(start_piece.encode(), start, 0, 0))
         if around.end:
-            row.append(Piece(end_piece.encode(), end, size, size))
+            row.append(Piece(end_piece.encode(), end, 0, 0))
         return row[::-1] if around.reverse else row
 
 

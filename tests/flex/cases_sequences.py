@@ -36,9 +36,7 @@ def sequences() -> list[Case]:
             "Tsplits": "int32" if at % 3 else "int64",
         }
         inputs = [scores, lengths, allowed, weights]
-        found.append(
-            Case("ConstrainedSequence", inputs, attributes, exports=False, note=f"{at}")
-        )
+        found.append(Case("ConstrainedSequence", inputs, attributes, exports=False, note=f"{at}"))
     blank = [np.zeros((0, 0), bool), np.zeros((0, 0), np.float32)]
     attributes = dict.fromkeys(("use_viterbi", "use_log_space", "use_start_and_end_states"), True)
     strange = np.array([[np.nan, -np.inf, 1], [np.inf, 2, np.nan], [-np.inf] * 3], np.float32)
@@ -85,7 +83,11 @@ def trees() -> list[Case]:
         )
     inputs = [np.array([2], np.int32), np.full((1, 2, 2), -np.inf, np.float32)]
     other = [np.array([3], np.int32), np.ones((1, 2, 2), np.float32)]
-    for note, each in (("no tree", inputs), ("too many", other), ("none", [other[0] * 0, other[1]])):
+    for note, each in (
+        ("no tree", inputs),
+        ("too many", other),
+        ("none", [other[0] * 0, other[1]]),
+    ):
         found.append(Case("MaxSpanningTree", each, exports=False, refused=True, note=note))
     return found
 

@@ -71,7 +71,9 @@ def main(path):
             vocab_size=80, bos_id=-1, eos_id=-1, normalization_rule_name="identity"
         ),
     }
-    np.savez_compressed(path, **{key: np.frombuffer(made, np.uint8) for key, made in models.items()})
+    np.savez_compressed(
+        path, **{key: np.frombuffer(made, np.uint8) for key, made in models.items()}
+    )
 
 
 if __name__ == "__main__":

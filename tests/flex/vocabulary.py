@@ -2,7 +2,19 @@
 
 WORDS = (
     *("[UNK]", "a", "abc", "un", "hello", "world", "##aff", "##able", "##a", "##b", "##c", "##bc"),
-    *("##x", "x", "\u00e4", "##\u00e4", "\u4e2d", "\u0434\u043e", "##\u043c", "!", "...", "##.", "42"),
+    *(
+        "##x",
+        "x",
+        "\u00e4",
+        "##\u00e4",
+        "\u4e2d",
+        "\u0434\u043e",
+        "##\u043c",
+        "!",
+        "...",
+        "##.",
+        "42",
+    ),
 )
 # A vocabulary that has the suffix indicator itself.
 INDICATED = (*WORDS, "##", "#")
