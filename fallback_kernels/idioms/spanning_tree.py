@@ -133,7 +133,7 @@ class _Graph:
         for node in range(len(arcs) - 1, self.count - 1, -1):
             if self.into[node] is None:
                 continue
-            source, target = arcs[node]
+            _, target = arcs[node]
             arcs[target] = arcs[node]
             inner = self.into[target]
             while inner is not None and inner != node:

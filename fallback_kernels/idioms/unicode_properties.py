@@ -9,8 +9,7 @@ from tflite_ort.base.optional import optional_module
 from tflite_ort.schema import KernelError
 
 # ISO 15924's codes of the scripts of Unicode, but for that of characters that have none.
-_SCRIPTS = tuple(
-    """
+_SCRIPTS = """
     Adlm Aghb Ahom Arab Armi Armn Avst Bali Bamu Bass Batk Beng Berf Bhks Bopo Brah Brai Bugi Buhd
     Cakm Cans Cari Cham Cher Chrs Copt Cpmn Cprt Cyrl Deva Diak Dogr Dsrt Dupl Egyp Elba Elym Ethi
     Gara Geor Glag Gong Gonm Goth Gran Grek Gujr Gukh Guru Hang Hani Hano Hatr Hebr Hira Hluw Hmng
@@ -21,8 +20,7 @@ _SCRIPTS = tuple(
     Sinh Sogd Sogo Sora Soyo Sund Sunu Sylo Syrc Tagb Takr Tale Talu Taml Tang Tavt Tayo Telu Tfng
     Tglg Thaa Thai Tibt Tirh Tnsa Todr Tols Toto Tutg Ugar Vaii Vith Wara Wcho Xpeo Xsux Yezi Yiii
     Zanb Zinh Zyyy
-    """.split()
-)
+"""
 _CHARACTERS = 0x110000
 
 
@@ -40,7 +38,7 @@ def _regex() -> Any:
 def _any_script() -> tuple[Any, tuple[str, ...]]:
     """An expression with a group for each script, and the scripts."""
     regex, known = _regex(), []
-    for script in _SCRIPTS:
+    for script in _SCRIPTS.split():
         try:
             regex.compile(rf"\p{{sc={script}}}")
         except regex.error:  # of a later Unicode than the package's

@@ -21,7 +21,7 @@ MIXED = drawn_texts(1, 40, broken=True)
 def case(
     operator: str, *inputs: Any, note: str = "", refused: bool = False, **attributes: Any
 ) -> Case:
-    """One whose scalars of texts stand in the file: TensorFlow's delegate loses those that are fed."""
+    """One whose scalars of texts stand in the file: TensorFlow's delegate loses fed ones."""
     scalars = [at for at, each in enumerate(inputs) if each.dtype == object and each.shape == ()]
     return Case(operator, inputs, attributes, scalars, exports=False, note=note, refused=refused)
 

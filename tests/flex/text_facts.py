@@ -2,8 +2,8 @@
 
     python tests/flex/text_facts.py > text_ops.json
 
-with a Python that has TensorFlow 2.18.1 and tensorflow-text 2.18.1. `tests.flex.facts` takes what it
-prints beside the other file.
+with a Python that has TensorFlow 2.18.1 and tensorflow-text 2.18.1. `tests.flex.facts` takes what
+it prints beside the other file.
 """
 
 from __future__ import annotations
