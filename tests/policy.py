@@ -85,15 +85,16 @@ ONLY_IN = {
 # their own, which import nothing of this library.
 DYNAMIC_IMPORT = (
     "bridge/base/optional.py",
-    "bridge/generation/text_process.py",
+    "bridge/base/text_process.py",
     "bridge/verification/litert_worker.py",
 )
 
 # Every package may import these modules: the one above, that of records, the one that writes files,
-# and the one that reads those of the library. They import no others of ours but `collecting` and
-# `guard`.
+# the one that reads those of the library, and the one that starts a library in a process of its own.
+# They import no others of ours but `collecting`, `guard` and `own_process`.
 EVERYWHERE = {
     "tflite_ort.base.files",
+    "tflite_ort.base.library_process",
     "tflite_ort.base.optional",
     "tflite_ort.base.records",
     "tflite_ort.base.shipped",

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tflite_ort.base.library_process import LibraryProcess
 from tflite_ort.bundles import open_bundle
 from tflite_ort.cache.choice import CacheChoice
 from tflite_ort.generation.answer import FULL, LENGTH, STOP, Answer, Generated, Stream
-from tflite_ort.generation.apart import Apart
-from tflite_ort.generation.errors import GenerationError
+from tflite_ort.generation.errors import GenerationError, needed
 from tflite_ort.generation.metadata import LanguageMetadata, Token, language_metadata
 from tflite_ort.generation.network import Network
 from tflite_ort.generation.sampling import Sampler, Sampling
@@ -56,7 +56,9 @@ def prompt_of(messages: Sequence[Message], metadata: LanguageMetadata, start: st
 def _rendered(template: str, messages: Sequence[Message], start: str) -> str:
     """The text of a template, made by another process: see `text_process`."""
     request = {"template": template, "messages": [dict(each) for each in messages], "start": start}
-    library = Apart("minijinja", "the template")
+    what = "the template"
+    needed("minijinja", f"{what} of this bundle")
+    library = LibraryProcess("minijinja", what, error=GenerationError)
     try:
         text: str = library.ask(b"r", request)
     finally:

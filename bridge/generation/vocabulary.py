@@ -6,9 +6,9 @@ import struct
 import zlib
 from collections.abc import Sequence
 
+from tflite_ort.base.library_process import LibraryProcess
 from tflite_ort.bundles import Bundle
-from tflite_ort.generation.apart import Apart
-from tflite_ort.generation.errors import GenerationError
+from tflite_ort.generation.errors import GenerationError, needed
 from tflite_ort.schema import Budgets, MalformedBundle
 from tflite_ort.schema.file.budgets import DEFAULT
 
@@ -34,7 +34,9 @@ class Vocabulary:
     def __init__(self, library: str, content: bytes) -> None:
         if not content:
             raise GenerationError("the tokenizer cannot be read: it is empty")
-        self._library = Apart(library, "the tokenizer", content, _GROWTH)
+        what = "the tokenizer"
+        needed(library, f"{what} of this bundle")
+        self._library = LibraryProcess(library, what, content, _GROWTH, error=GenerationError)
         self._library.start()
 
     def ready(self) -> None:

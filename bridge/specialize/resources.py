@@ -9,6 +9,7 @@ from tflite_ort.base.optional import late
 from tflite_ort.base.records import field, record, replace
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.file.flow import called_subgraphs
+from tflite_ort.schema.values.operators import Key, key_of
 from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.schema.values.view import Array, VariableKey
 from tflite_ort.specialize.hash_tables import Tables, table_key
@@ -22,13 +23,14 @@ else:
 # These give out a handle, which is known before the run; they are not run.
 NAMES = frozenset({Op.VAR_HANDLE, Op.HASHTABLE})
 # Of these the first input is a handle. Those in _SETS give what it stands for another value.
-_USES = frozenset(
+_USES: frozenset[Key] = frozenset(
     {
         Op.READ_VARIABLE,
         Op.ASSIGN_VARIABLE,
         Op.HASHTABLE_FIND,
         Op.HASHTABLE_IMPORT,
         Op.HASHTABLE_SIZE,
+        "FlexWordpieceTokenizeWithOffsets",
     }
 )
 _SETS = frozenset({Op.ASSIGN_VARIABLE, Op.HASHTABLE_IMPORT})
@@ -169,7 +171,7 @@ class Resources:
         """
         if op.op in NAMES:
             self._name(op)
-        if op.op not in _USES:
+        if key_of(op) not in _USES:
             self._check_no_handle(op, op.inputs)
             return op
         self._check_no_handle(op, op.inputs[1:])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -18,10 +17,11 @@ from tflite_ort.fallback_kernels.idioms.characters import (
     is_character,
     split_at,
     split_at_bytes,
+    text_array,
 )
 from tflite_ort.fallback_kernels.idioms.fingerprint import fingerprint
 from tflite_ort.fallback_kernels.idioms.number_texts import number_of, text_of
-from tflite_ort.fallback_kernels.idioms.regular_expressions import Expression, names_groups
+from tflite_ort.fallback_kernels.idioms.regular_expressions import expression_of, names_groups
 from tflite_ort.fallback_kernels.idioms.row_splits import check_splits
 from tflite_ort.fallback_kernels.idioms.short_hashes import plain_hash, sip_hash
 from tflite_ort.fallback_kernels.idioms.summaries import summary
@@ -39,9 +39,7 @@ Texts = npt.NDArray[np.object_]
 
 
 def _texts(values: Sequence[bytes], shape: Sequence[int]) -> Texts:
-    array = np.empty(len(values), np.object_)
-    array[:] = values
-    return array.reshape(shape)
+    return text_array(values).reshape(shape)
 
 
 def _each(texts: Texts, function: Callable[[bytes], bytes]) -> Texts:
@@ -347,18 +345,13 @@ def string_split(op: View, inputs: Inputs, state: State) -> Outputs:
 # Regular expressions ----------------------------------------------------------------------------
 
 
-@lru_cache(64)
-def _expression(pattern: bytes) -> Expression:
-    return Expression(pattern)
-
-
 @flex_kernel("RegexFullMatch", "StaticRegexFullMatch")
 def regex_full_match(op: View, inputs: Inputs, state: State) -> Outputs:
     """Whether all of a text matches."""
     texts = inputs[0]
     static = len(inputs) == 1
     pattern = _bytes(node_of(op)["pattern"]) if static else bytes(_scalar(inputs[1], "pattern"))
-    expression = _expression(pattern)
+    expression = expression_of(pattern)
     found = [expression.is_full(bytes(text)) for text in texts.reshape(-1)]
     return (np.array(found, np.bool_).reshape(texts.shape),)
 
@@ -371,7 +364,7 @@ def regex_replace(op: View, inputs: Inputs, state: State) -> Outputs:
         pattern, rewrite = _bytes(node["pattern"]), _bytes(node["rewrite"])
     else:
         pattern, rewrite = (bytes(_scalar(each, "pattern or rewrite")) for each in inputs[1:])
-    expression, everywhere = _expression(pattern), node["replace_global"]
+    expression, everywhere = expression_of(pattern), node["replace_global"]
     if not names_groups(rewrite, expression.groups):  # TensorFlow changes nothing then
         return (inputs[0],)
     return (

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
+from functools import cache
+from itertools import groupby
 
 Range = tuple[int, int]
 
 LAST = 0x10FFFF
+_HALVES = "Cs"  # of pairs, which UTF-8 does not have
 _DIGIT = [(48, 57)]
 _WORD = [(48, 57), (65, 90), (95, 95), (97, 122)]
 _SPACE = [(9, 10), (12, 13), (32, 32)]
@@ -27,6 +31,18 @@ POSIX = {
     "word": _WORD,
     "xdigit": [(48, 57), (65, 70), (97, 102)],
 }
+
+
+@cache
+def categories() -> dict[str, list[Range]]:
+    """The characters of each of Unicode's general categories, such as ``Lu``, and of all whose
+    names begin with the same letter, such as ``L``, as the running Python knows them."""
+    found: dict[str, list[Range]] = {}
+    for name, group in groupby(range(LAST + 1), lambda code: unicodedata.category(chr(code))):
+        codes = list(group)
+        for each in (name, name[0]) if name != _HALVES else ():
+            found.setdefault(each, []).append((codes[0], codes[-1]))
+    return found
 
 
 def between(ranges: list[Range]) -> Iterator[Range]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
 
 
 def split_at(text: bytes, separator: bytes, most: int) -> list[bytes]:
@@ -27,6 +30,13 @@ def split_at_bytes(text: bytes, separators: bytes, skip_empty: bool) -> list[byt
 
 
 CHARACTERS = 0x110000
+# Unicode's property White_Space.
+WHITE_SPACE = frozenset(
+    {
+        *(*range(0x9, 0xE), 0x20, 0x85, 0xA0, 0x1680),
+        *(*range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000),
+    }
+)
 _SURROGATES, _NO_CHARACTERS = range(0xD800, 0xE000), range(0xFDD0, 0xFDF0)
 
 
@@ -44,6 +54,13 @@ def decoded(text: bytes) -> Iterator[tuple[int, int]]:
         if at < rest:
             yield -1, at
         at = rest
+
+
+def text_array(texts: Sequence[bytes]) -> npt.NDArray[np.object_]:
+    """A list of texts."""
+    array = np.empty(len(texts), np.object_)
+    array[:] = texts
+    return array
 
 
 def is_character(code: int) -> bool:

@@ -8,43 +8,23 @@ on a text: Python's matcher tries one way after the other, RE2's all at once.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
-from tflite_ort.fallback_kernels.idioms.character_classes import (
-    LAST,
-    PERL,
-    POSIX,
-    Range,
-    between,
-)
+from tflite_ort.fallback_kernels.idioms.expression_parser import Parser
 from tflite_ort.schema import KernelError
 
-_LONGEST, _DEEPEST, _MOST_REPEATS = 10_000, 100, 1000
+_LONGEST = 10_000
 _MOST_STEPS = 1e9
-_LETTERS = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
-# Characters beyond ASCII that are small or large forms of ASCII letters.
-_MORE_CASES = {"k": 0x212A, "s": 0x17F}
-_WORD_TEXT = "[0-9A-Za-z_]"
 
 
-class Part(NamedTuple):
-    """A piece of an expression in Python's form.
+class Piece(NamedTuple):
+    """Where a match is in a text: the first group from `start` to `stop`, and the end of all."""
 
-    Args:
-        text: in Python's form.
-        choices: in how many ways it may match from one place on, but for its loops.
-        loops: how many of its repetitions have no end.
-        is_empty: it can match nothing.
-        start: the only character that it can begin with, if it is known.
-        repeats: how often the numbers in braces that stand one in another repeat at most.
-    """
-
-    text: str
-    choices: float = 1
-    loops: int = 0
-    is_empty: bool = False
-    start: str = ""
-    repeats: int = 1
+    start: int
+    stop: int
+    end: int
 
 
 class Expression:
@@ -61,11 +41,13 @@ class Expression:
             raise KernelError(f"regular expression {pattern!r} is not UTF-8") from None
         if len(text) > _LONGEST:
             raise KernelError(f"a regular expression of {len(text)} characters")
-        parser = _Parser(text)
+        parser = Parser(text)
         self._pattern = text
         self._part = parser.whole()
         self._takes_all = parser.takes_all or self._part.is_empty
         self._compiled = re.compile(self._part.text)
+        # What comes before a place counts, or whether a text begins there.
+        self._looks_back = any(sign in self._part.text for sign in (r"\A", "(?m:^)", "(?<"))
         self.groups = self._compiled.groups
 
     def is_full(self, text: bytes) -> bool:
@@ -91,6 +73,31 @@ class Expression:
                 break
         return b"".join([*made, _encoded(source[at:])])
 
+    def matches(self, text: bytes) -> Iterator[Piece]:
+        """All matches one after the other, each in the text that begins where the last one ended;
+        none of an expression without groups.
+
+        Raises:
+            KernelError: a match is empty, so that there is no next one, or is without the group.
+        """
+        source, base, at = self._decoded(text), 0, 0
+        place = 0  # in bytes, of the character `at` of all
+        while self.groups:
+            if self._looks_back:
+                source, base = source[at - base :], at
+            match = self._compiled.search(source, at - base)
+            if match is None:
+                return
+            if match.end() == at - base or match.start(1) < 0:
+                raise KernelError(
+                    f"regular expression {self._pattern!r} matches nothing, or without its group"
+                )
+            begin = at - base
+            bounds = (match.start(1), match.end(1), match.end())
+            start, stop, end = (place + len(_encoded(source[begin:bound])) for bound in bounds)
+            yield Piece(start, stop, end)
+            at, place = base + match.end(), end
+
     def _decoded(self, text: bytes) -> str:
         source = text.decode("utf-8", "surrogateescape")
         steps = (len(source) + 1.0) ** (self._part.loops + 1) * self._part.choices
@@ -102,6 +109,12 @@ class Expression:
         if self._takes_all and not _is_utf8(text):
             raise KernelError(f"regular expression {self._pattern!r} on a text that is not UTF-8")
         return source
+
+
+@lru_cache(64)
+def expression_of(pattern: bytes) -> Expression:
+    """The expression of a pattern; the last ones are remembered."""
+    return Expression(pattern)
 
 
 def names_groups(rewrite: bytes, groups: int) -> bool:
@@ -133,305 +146,3 @@ def _is_utf8(text: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-class _Parser:
-    """Reads an expression of RE2."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self.at, self.depth = text, 0, 0
-        self.flags: frozenset[str] = frozenset()
-        self.takes_all = False  # something matches characters that are not named
-
-    def refused(self, why: str) -> KernelError:
-        return KernelError(f"regular expression {self.text!r}: {why}")
-
-    def whole(self) -> Part:
-        """All of it."""
-        part = self.alternatives()
-        if self.at < len(self.text):
-            raise self.refused("')' without '('")
-        return part
-
-    def takes(self, word: str) -> bool:
-        """Whether `word` is next, which is passed over then."""
-        if self.text.startswith(word, self.at):
-            self.at += len(word)
-            return True
-        return False
-
-    def next(self) -> str:
-        if self.at == len(self.text):
-            raise self.refused("it ends early")
-        self.at += 1
-        return self.text[self.at - 1]
-
-    def alternatives(self) -> Part:
-        flags = self.flags
-        branches = [self.sequence()]
-        while self.takes("|"):
-            branches.append(self.sequence())
-        self.flags = flags
-        if len(branches) == 1:
-            return branches[0]
-        starts = {branch.start for branch in branches}
-        distinct = len(starts) == len(branches) and "" not in starts
-        choices = [branch.choices for branch in branches]
-        return Part(
-            "|".join(branch.text for branch in branches),
-            max(choices) if distinct else sum(choices),
-            max(branch.loops for branch in branches),
-            any(branch.is_empty for branch in branches),
-            repeats=max(branch.repeats for branch in branches),
-        )
-
-    def sequence(self) -> Part:
-        parts = []
-        while self.at < len(self.text) and self.text[self.at] not in "|)":
-            quoted = self.quoted() if self.takes("\\Q") else None
-            if quoted is not None:
-                parts += quoted[:-1]
-            atom = quoted[-1:] if quoted is not None else [self.atom()]
-            parts += [self.repeated(part) for part in atom]
-        return _joined(parts)
-
-    def quoted(self) -> list[Part]:
-        end = self.text.find("\\E", self.at)
-        end = len(self.text) if end < 0 else end
-        found = [self.literal(char) for char in self.text[self.at : end]]
-        self.at = min(end + 2, len(self.text))
-        return found
-
-    def repeated(self, part: Part) -> Part:
-        start = self.at
-        bounds = self.bounds()
-        if bounds is None:
-            return part
-        lazy = self.takes("?")
-        if self.text[self.at : self.at + 1] in ("*", "+", "?") and self.at < len(self.text):
-            raise self.refused("a repetition of a repetition")
-        if part.text in ("", "(?:)") or part.is_empty:
-            raise self.refused("a repetition of what can be empty is not implemented")
-        low, high = bounds
-        braces = self.text[start] == "{"
-        repeats = part.repeats * max(low if high is None else high, 1) if braces else part.repeats
-        if braces and max(low, high or 0) > 1 and repeats > _MOST_REPEATS:
-            raise self.refused(f"more than {_MOST_REPEATS} repetitions")
-        single = part.choices == 1 and part.loops == 0
-        if not single and (low, high) != (0, 1):
-            raise self.refused(
-                "a repetition of what matches in more than one way is not implemented: it can take "
-                "exponential time"
-            )
-        sign = self.text[start : self.at - lazy]
-        text = f"(?:{part.text}){sign}" if not _is_atom(part.text) else f"{part.text}{sign}"
-        ways = part.choices if high is None else part.choices * (high - low + 1)
-        return Part(
-            text + "?" * (lazy ^ ("U" in self.flags)),
-            ways,
-            part.loops + (high is None),
-            low == 0,
-            part.start if low else "",
-            repeats,
-        )
-
-    def bounds(self) -> tuple[int, int | None] | None:
-        """How often what stands before is repeated; None where nothing is said."""
-        for sign, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
-            if self.takes(sign):
-                return bounds
-        match = re.compile(r"\{(\d{1,9})(,?)(\d{0,9})\}", re.ASCII).match(self.text, self.at)
-        if match is None or (match[3] and not match[2]):
-            return None
-        self.at = match.end()
-        low = int(match[1])
-        high = low if not match[2] else int(match[3]) if match[3] else None
-        if high is not None and high < low:
-            raise self.refused("bad bounds of a repetition")
-        return low, high
-
-    def atom(self) -> Part:
-        char = self.next()
-        match char:
-            case "(":
-                return self.group()
-            case "[":
-                return self.of_ranges(self.bracketed())
-            case ".":
-                self.takes_all = True
-                return Part("(?s:.)" if "s" in self.flags else "[^\\n]")
-            case "^":
-                return Part("(?m:^)" if "m" in self.flags else r"\A", is_empty=True)
-            case "$":
-                return Part(r"(?=\n|\Z)" if "m" in self.flags else r"\Z", is_empty=True)
-            case "*" | "+" | "?":
-                raise self.refused("a repetition of nothing")
-            case "\\":
-                return self.escaped()
-        return self.literal(char)
-
-    def group(self) -> Part:
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise self.refused(f"groups more than {_DEEPEST} deep")
-        opening, flags = "(", self.flags
-        if self.takes("?P<"):
-            name = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)>").match(self.text, self.at)
-            if name is None:
-                raise self.refused("a name of a group")
-            self.at = name.end()
-        elif self.takes("?"):
-            opening = "(?:"
-            if not self.flagged():
-                self.depth -= 1
-                return Part("", is_empty=True)
-        inner = self.alternatives()
-        if not self.takes(")"):
-            raise self.refused("'(' without ')'")
-        self.flags, self.depth = flags, self.depth - 1
-        return inner._replace(text=f"{opening}{inner.text})")
-
-    def flagged(self) -> bool:
-        """Take flags; whether an expression follows to which alone they apply."""
-        match = re.compile(r"([imsU]*)(-[imsU]+)?([:)])").match(self.text, self.at)
-        if match is None or match[0] == ")":
-            raise self.refused("a group of a kind that RE2 does not have, or is not implemented")
-        self.at = match.end()
-        self.flags = (self.flags | set(match[1])) - set(match[2] or "")
-        return match[3] == ":"
-
-    def literal(self, char: str) -> Part:
-        if "i" in self.flags:
-            return self.of_ranges([(ord(char), ord(char))])
-        return Part(re.escape(char), start=char)
-
-    def escaped(self) -> Part:
-        char = self.next()
-        match char:
-            case "A":
-                return Part(r"\A", is_empty=True)
-            case "z":
-                return Part(r"\Z", is_empty=True)
-            case "b":
-                edge = f"(?:(?<={_WORD_TEXT})(?!{_WORD_TEXT})|(?<!{_WORD_TEXT})(?={_WORD_TEXT}))"
-                return Part(edge, is_empty=True)
-        ranges = self.class_escape(char)
-        if ranges is not None:
-            return self.of_ranges(ranges)
-        return self.literal(chr(self.code(char)))
-
-    def class_escape(self, char: str) -> list[Range] | None:
-        if char.lower() in PERL and char.isascii():
-            ranges = PERL[char.lower()]
-            return ranges if char.islower() else self.complement(self.cased(ranges))
-        if char in "pPCB":
-            raise self.refused(f"\\{char} is not implemented")
-        return None
-
-    def code(self, char: str) -> int:
-        """The character that an escape stands for."""
-        if char in _LETTERS:
-            return _LETTERS[char]
-        if char == "x":
-            match = re.compile(r"\{([0-9A-Fa-f]{1,8})\}|([0-9A-Fa-f]{2})").match(self.text, self.at)
-            code = int(match[1] or match[2], 16) if match else LAST + 1
-            if match is None or code > LAST or 0xD800 <= code <= 0xDFFF:
-                raise self.refused("a bad \\x")
-            self.at = match.end()
-            return code
-        octal = re.compile("0[0-7]{0,2}|[1-7][0-7]{1,2}").match(self.text, self.at - 1)
-        if octal:
-            self.at = octal.end()
-            return int(octal[0], 8)
-        if char.isascii() and not char.isalnum() and char != "_":
-            return ord(char)
-        raise self.refused(f"RE2 does not have \\{char}")
-
-    def bracketed(self) -> list[Range]:
-        negated, found, first = self.takes("^"), list[Range](), True
-        while first or not self.takes("]"):
-            if not first and self.takes("-"):
-                if not self.text.startswith("]", self.at):
-                    raise self.refused("a '-' in the middle of a class")
-                found.append((45, 45))
-                continue
-            found += self.member()
-            first = False
-        found = self.cased(found)
-        return self.complement(found) if negated else found
-
-    def member(self) -> list[Range]:
-        named = re.compile(r"\[:(\^?)([a-z]*):\]").match(self.text, self.at)
-        if named:
-            if named[2] not in POSIX:
-                raise self.refused(f"a class {named[0]}")
-            self.at = named.end()
-            ranges = POSIX[named[2]]
-            return self.complement(self.cased(ranges)) if named[1] else ranges
-        char = self.next()
-        if char == "\\":
-            char = self.next()
-            ranges = self.class_escape(char) or []
-            if ranges:
-                return ranges
-            low = self.code(char)
-        else:
-            low = ord(char)
-        if not self.text.startswith("-", self.at) or self.text.startswith("-]", self.at):
-            return [(low, low)]
-        self.at += 1
-        char = self.next()
-        high = self.code(self.next()) if char == "\\" else ord(char)
-        if high < low:
-            raise self.refused("a bad range of a class")
-        return [(low, high)]
-
-    def cased(self, ranges: list[Range]) -> list[Range]:
-        """`ranges` with the other cases of their letters, where these count the same."""
-        if "i" not in self.flags:
-            return ranges
-        if any(high > 127 for _, high in ranges):
-            raise self.refused("cases beyond ASCII are not implemented")
-        more = []
-        for code in range(128):
-            letter = chr(code).lower()
-            if letter.isalpha() and any(low <= code <= high for low, high in ranges):
-                codes = (ord(letter), ord(letter.upper()), _MORE_CASES.get(letter, ord(letter)))
-                more += [(other, other) for other in codes]
-        return ranges + more
-
-    def complement(self, ranges: list[Range]) -> list[Range]:
-        self.takes_all = True
-        return list(between(ranges))
-
-    def of_ranges(self, ranges: list[Range]) -> Part:
-        if not ranges:
-            raise self.refused("a class of nothing is not implemented")
-        pieces = [f"\\U{low:08x}-\\U{high:08x}" for low, high in self.cased_once(ranges)]
-        return Part(f"[{''.join(pieces)}]")
-
-    def cased_once(self, ranges: list[Range]) -> list[Range]:
-        """As `cased`; what stands for characters beyond ASCII has its cases already."""
-        beyond = any(high > 127 for _, high in ranges)
-        single = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
-        return ranges if beyond and not single else self.cased(ranges)
-
-
-def _joined(parts: list[Part]) -> Part:
-    choices, loops = 1.0, 0
-    for part in parts:
-        choices, loops = min(choices * part.choices, 1e30), loops + part.loops
-    start = next((part.start for part in parts if part.text), "")
-    return Part(
-        "".join(part.text for part in parts),
-        choices,
-        loops,
-        all(part.is_empty for part in parts),
-        start,
-        max((part.repeats for part in parts), default=1),
-    )
-
-
-def _is_atom(text: str) -> bool:
-    """Whether a repetition after `text` repeats all of it: a character, a class, or a group."""
-    return len(text) == 1 or (len(text) == 2 and text[0] == "\\") or text[0] + text[-1] == "[]"

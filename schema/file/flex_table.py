@@ -101,12 +101,14 @@ class FlexOperator:
         family: of the files that have its shape rule, translator and kernel; empty where no TFLite
             model can need it.
         is_stateful: its results do not follow from its inputs alone.
-        is_defined: the definition is known; those of tf.text are not.
+        is_selected: TFLite's Flex delegate allows it only to those who select it by its name.
+        is_defined: the definition is known; those of an early SentencePiece are not.
     """
 
     name: str
     family: str
     is_stateful: bool
+    is_selected: bool
     is_defined: bool
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
@@ -135,7 +137,8 @@ def flex_operator(name: str) -> FlexOperator | None:
     return FlexOperator(
         name,
         family,
-        marks == "stateful",
+        "stateful" in marks,
+        "selected" in marks,
         bool(facts),
         tuple(map(_argument, inputs.split())),
         tuple(map(_argument, outputs.split())),

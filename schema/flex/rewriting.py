@@ -30,7 +30,7 @@ from tflite_ort.schema.file.flex_table import PREFIX, family_of
 from tflite_ort.schema.file.model import Buffer, Model, Operator, OperatorCode, SubGraph, Tensor
 from tflite_ort.schema.file.operators import options_of
 from tflite_ort.schema.file.tables import Table
-from tflite_ort.schema.values.flex import Node, node_from
+from tflite_ort.schema.values.flex import Node, is_of_type, node_from
 from tflite_ort.schema.values.resolve import CODES, constant_data
 from tflite_ort.schema.values.view import Origin
 
@@ -299,7 +299,7 @@ def _check_numbers(site: Site) -> None:
         types = [type for _, type in site.node.types(arguments)]
         found = [site.tensors[index].type for index in given]
         if len(types) != len(found) or any(
-            name != "variant" and site.node.type_of(name) is not type
+            name != "variant" and not is_of_type(type, name)
             for name, type in zip(types, found, strict=True)
         ):
             raise ModelError("other inputs or outputs than the node says")

@@ -103,6 +103,13 @@ class Node:
             yield from ((each.name, name) for name in names)
 
 
+def is_of_type(type: TensorType, name: str) -> bool:
+    """Whether a tensor of `type` can be what a node calls `name`: early converters wrote handles as
+    int32."""
+    early = name == "resource" and type is TensorType.INT32
+    return early or TENSOR_TYPES.get(name) is type
+
+
 def _tensor_type(name: str) -> TensorType:
     if name not in TENSOR_TYPES:
         raise ModelError(f"TFLite has no tensors of TensorFlow's type {name}")
@@ -204,7 +211,7 @@ def _check_types(
             raise ModelError(f"{op.label} lacks {what} {name!r}")
         if type == "variant":  # what stands for it depends on the family
             continue
-        if type not in TENSOR_TYPES or tensor.type is not TENSOR_TYPES[type]:
+        if not is_of_type(tensor.type, type):
             raise ModelError(
                 f"{op.label}: {what} {name!r} is {tensor.type.name}, its node says {type}"
             )

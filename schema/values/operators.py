@@ -266,6 +266,13 @@ _ROWS = {
         SPACE_TO_BATCH_ND (input: any, block_shape[]: i32 i64, paddings[]: i32 i64)
         BATCH_TO_SPACE_ND (input: any, block_shape[]: i32 i64, crops[]: i32 i64)
     """,
+    "tokenizers": """
+        TFText>WhitespaceTokenizeWithOffsetsV2 (input_values: str, input_config: str)
+        FastWordpieceTokenizeWithOffsets (input_values: str, wp_model: u8)
+        TFText>FastWordpieceDetokenize (input_values: i32, input_row_splits: i64, wp_model: u8)
+        FastBertNormalize (input_values: str, fast_bert_normalizer_model: u8)
+        TFText>NgramsStringJoin (input_values: str, input_row_splits*: i64)
+    """,
 }
 
 # The types of the filter of a convolution or a product, by those of its input.

@@ -119,6 +119,21 @@ class NGramHashOptions:
     lowercase_input: bool = True
 
 
+class BertNormalizeOptions:
+    """FastBertNormalize."""
+
+    get_offsets: bool = False
+
+
+@record
+class NgramsOptions:
+    """TFText>NgramsStringJoin."""
+
+    width: int = 0
+    axis: int = 0
+    string_separator: str = ""
+
+
 def map_options(op: OperatorView[Any], kind: type[T]) -> T:
     """The fields of `kind` in the map that the options of `op` are, or in TensorFlow's node."""
     if op.name.startswith(FLEX):
@@ -155,6 +170,10 @@ def _uint64(value: Any) -> int:
     return number % 2**64
 
 
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
+
+
 def _int32s(values: Any) -> tuple[int, ...]:
     return tuple(map(_int32, values))
 
@@ -168,6 +187,7 @@ _CONVERTED: dict[str, Callable[[Any], Any]] = {
     "float": _float32,
     "UInt64": _uint64,
     "int": _int32,
+    "str": _text,
     "tuple[int, ...]": _int32s,
 }
 

@@ -35,12 +35,47 @@ NAMES = {type: name for name, type in TENSOR_TYPES.items()}
 
 
 @dataclass(frozen=True)
+class Handle:
+    """An input that an operator without inputs makes, such as a table, which one more may fill.
+
+    Args:
+        fill: the operator that fills it, with the arrays that it is given.
+    """
+
+    operator: str
+    attributes: Mapping[str, Any]
+    fill: tuple[str, Sequence[Array]] | None = None
+    dtype: str = "handle"
+    shape: tuple[int, ...] = ()
+
+    def parts(self, name: str) -> tuple[dict[str, T], list[Node]]:
+        """The tensors and the operators; `name` is that of the handle."""
+        nodes = [flex_node(self.operator, [], [name], self.attributes | {"shared_name": name})]
+        tensors = {name: HANDLE}
+        if self.fill is not None:
+            operator, arrays = self.fill
+            given = {f"{name}/{at}": T.constant(array) for at, array in enumerate(arrays)}
+            told = told_by(operator, [HANDLE, *given.values()], [])
+            nodes.append(flex_node(operator, [name, *given], [], told))
+            tensors |= given
+        return tensors, nodes
+
+
+def table_of(*words: bytes) -> Handle:
+    """A table from texts to their places."""
+    numbers = np.arange(len(words), dtype=np.int64)
+    kinds = {"key_dtype": "string", "value_dtype": "int64"}
+    return Handle("HashTableV2", kinds, ("InitializeTableV2", [texts(*words), numbers]))
+
+
+@dataclass(frozen=True)
 class Case:
     """An operator with inputs and attributes.
 
     Args:
         operator: TensorFlow's name.
-        inputs: arrays of all inputs in their order; those in `constants` stand in the file.
+        inputs: arrays of all inputs in their order, or handles; those in `constants` stand in the
+            file.
         attributes: those that the types of the inputs do not tell.
         outputs: how many there are, where the table does not tell.
         exports: ONNX Runtime runs it, also as an exported file; else the export refuses it.
@@ -55,7 +90,7 @@ class Case:
     """
 
     operator: str
-    inputs: Sequence[Array]
+    inputs: Sequence[Any]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     constants: Sequence[int] = ()
     outputs: int = 1
@@ -75,13 +110,17 @@ class Case:
         """The tensors, whose names begin with `prefix`, the operators, and the results."""
         places = enumerate(self.inputs)
         inputs = [
-            T.constant(array)
-            if place in self.constants
-            else T(array.shape, tensor_type(array.dtype))
+            T.constant(array) if place in self.constants else _tensor(array)
             for place, array in places
         ]
         tensors = {f"{prefix}in{place}": t for place, t in enumerate(inputs)}
         names, nodes, reads = list(tensors), list[Node](), list[Node]()
+        for name, given in zip(names, self.inputs, strict=True):
+            if isinstance(given, Handle):
+                del tensors[name]
+                more, making = given.parts(name)
+                tensors |= more
+                nodes += making
         for place in range(self.variables):
             handle, result = f"{prefix}handle{place}", f"{prefix}variable{place}"
             type = NAMES[inputs[place].type]
@@ -104,7 +143,7 @@ class Case:
 
     def output_types(self) -> list[Any]:
         """The types of all outputs, as far as inputs and attributes tell them."""
-        inputs = [T(array.shape, tensor_type(array.dtype)) for array in self.inputs]
+        inputs = [_tensor(array) for array in self.inputs]
         inputs[: self.variables] = [HANDLE] * self.variables
         known = told_by(self.operator, inputs, ()) | dict(self.attributes)
         operator = flex_operator(self.operator)
@@ -124,7 +163,11 @@ class Case:
 
     def feeds(self) -> list[Array]:
         """The arrays of the inputs that do not stand in the file."""
-        return [array for place, array in enumerate(self.inputs) if place not in self.constants]
+        return [
+            array
+            for place, array in enumerate(self.inputs)
+            if place not in self.constants and not isinstance(array, Handle)
+        ]
 
     @property
     def key(self) -> str:
@@ -138,6 +181,11 @@ class Case:
     def __str__(self) -> str:
         types = "_".join(str(array.dtype) for array in self.inputs[:2])
         return "-".join(part for part in (self.operator, types, self.note) if part)
+
+
+def _tensor(given: Any) -> T:
+    """An input that does not stand in the file."""
+    return HANDLE if isinstance(given, Handle) else T(given.shape, tensor_type(given.dtype))
 
 
 def flex_node(

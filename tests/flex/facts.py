@@ -1,9 +1,12 @@
-"""Makes the table of TensorFlow's operators, `schema/file/flex_ops.tsv`, of a file of facts::
+"""Makes the table of TensorFlow's operators, `schema/file/flex_ops.tsv`, of two files of facts::
 
-    python -m tests.flex.facts ../shared/reference/flex_ops.json > schema/file/flex_ops.tsv
+    python -m tests.flex.facts ../shared/reference/flex_ops.json text_ops.json \\
+        > schema/file/flex_ops.tsv
 
-A line of the table is an operator: its name, its family, what it is, and its inputs, outputs and
-attributes as JSON. `tflite_ort.schema.file.flex_table` reads it.
+The second is of tf.text's operators, see `text_facts.py`: those that the first one does not have
+are in a model if its author selected them. A line of the table is an operator: its name, its
+family, what it is, and its inputs, outputs and attributes as JSON.
+`tflite_ort.schema.file.flex_table` reads it.
 """
 
 from __future__ import annotations
@@ -66,6 +69,10 @@ OTHERS = {
     "MatrixSetDiag": "diagonals",
     "BatchMatrixDiag": "diagonals",
     "BatchMatrixSetDiag": "diagonals",
+    "Sentencepiece": "sentencepiece",
+    **dict.fromkeys(("CaseFold", "FastBert", "FindSource", "NormalizeUTF8"), "normalization"),
+    **dict.fromkeys(("Constrained", "MaxSpanning", "RougeL", "TFText>Ngrams"), "sequences"),
+    "TFText>RoundRobin": "sequences",
 }
 # The same of gradients, and of what reads and writes files.
 OTHER_GRADIENTS = dict.fromkeys(
@@ -102,7 +109,7 @@ def argument(facts: Mapping[str, Any]) -> str:
 def line(name: str, facts: Mapping[str, Any]) -> str:
     """One operator."""
     family = family_of(name, facts)
-    marks = "stateful" if facts.get("stateful") else ""
+    marks = " ".join(mark for mark in ("stateful", "selected") if facts.get(mark))
     if not family or "inputs" not in facts:
         return "\t".join((name, family, marks, ""))
     attributes = {
@@ -121,6 +128,9 @@ def line(name: str, facts: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    source = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    for name, facts in sorted(source["operators"].items()):
+    own, text = (
+        json.loads(Path(path).read_text(encoding="utf-8"))["operators"] for path in sys.argv[1:]
+    )
+    selected = {name: facts | {"selected": name not in own} for name, facts in text.items()}
+    for name, facts in sorted((own | selected).items()):
         print(line(name, facts))

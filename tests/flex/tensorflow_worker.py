@@ -6,6 +6,7 @@ were refused. The parent and the child are our own.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pickle
 import sys
@@ -13,6 +14,9 @@ import sys
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 import tensorflow as tf
+
+if importlib.util.find_spec("tensorflow_text"):
+    import tensorflow_text  # noqa: F401  # its operators are there then
 
 
 def run(model, arrays):

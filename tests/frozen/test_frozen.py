@@ -16,10 +16,11 @@ import tflite_ort
 from tests.frozen import program
 from tests.generation.models import bundle, library, llm_metadata
 from tests.policy import PACKAGES
+from tflite_ort.base import library_process
 from tflite_ort.base import own_process as processes
 from tflite_ort.base.shipped import shipped
 from tflite_ort.cache import keys
-from tflite_ort.generation import apart
+from tflite_ort.generation.errors import GenerationError
 from tflite_ort.schema import BridgeError
 from tflite_ort.verification import litert
 
@@ -76,7 +77,7 @@ def test_pyinstaller_is_told_where_the_hook_is() -> None:
     text = (folder / "rthooks" / script).read_text()
     for module in (
         "tflite_ort.interpreter.device_trial",
-        apart._MODULE,
+        library_process._MODULE,
         litert.litert_worker.__name__,
     ):
         assert f'"{module}"' in text and f"from {module} import main" in text
@@ -95,7 +96,9 @@ def test_other_frozen_programs_do_not_start_themselves(monkeypatch: pytest.Monke
     with pytest.raises(BridgeError, match="LiteRT cannot be asked: this program cannot start"):
         litert.LitertProcess()
     with pytest.raises(BridgeError, match="template failed: this program cannot start a process"):
-        apart.Apart("minijinja", "the template").ask(b"r", {})
+        library_process.LibraryProcess("minijinja", "the template", error=GenerationError).ask(
+            b"r", {}
+        )
 
 
 def test_plans_of_a_program_are_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.generation.models import LETTERS, field, library
-from tflite_ort.generation import apart
+from tflite_ort.base import library_process
 from tflite_ort.generation.errors import GenerationError
 from tflite_ort.generation.vocabulary import Vocabulary
 
@@ -60,7 +60,7 @@ def test_a_hostile_tokenizer(more: dict[str, Any], message: str) -> None:
 def test_one_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each match is short enough for the library; there are many."""
     library("tokenizers")
-    monkeypatch.setattr(apart, "_SECONDS", 0.3)
+    monkeypatch.setattr(library_process, "_SECONDS", 0.3)
     slow = {"type": "Split", "pattern": {"Regex": "(h+h+)+x"}, "behavior": "Isolated"}
     vocabulary = Vocabulary("tokenizers", described(pre_tokenizer={**slow, "invert": False}))
     with pytest.raises(GenerationError, match=r"more than 0\.3 s"):

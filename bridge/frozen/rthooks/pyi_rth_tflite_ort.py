@@ -6,8 +6,8 @@ from tflite_ort.base.own_process import MARK
 
 if sys.argv[1:2] == [MARK]:
     del sys.argv[:2]  # the module is the name of the program now
-    if sys.argv[0] == "tflite_ort.generation.text_process":
-        from tflite_ort.generation.text_process import main
+    if sys.argv[0] == "tflite_ort.base.text_process":
+        from tflite_ort.base.text_process import main
     elif sys.argv[0] == "tflite_ort.verification.litert_worker":
         from tflite_ort.verification.litert_worker import main
     elif sys.argv[0] == "tflite_ort.interpreter.device_trial":

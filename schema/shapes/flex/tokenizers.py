@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from tflite_ort.schema.shapes.registry import flex_rule
+from tflite_ort.schema.shapes.tokenizers import lists
 
-from tflite_ort.schema.shapes.registry import Shapes, flex_rule
-from tflite_ort.schema.values.sizes import unknown_shape
-from tflite_ort.schema.values.view import OperatorView
-
-
-@flex_rule("WhitespaceTokenizeWithOffsets")
-def of_text(op: OperatorView[Any]) -> Shapes:
-    """Lists, of which only the data says how long they are."""
-    return tuple(unknown_shape(1) for _ in op.outputs)
+flex_rule(
+    "FastWordpieceTokenizeWithOffsets",
+    "RegexSplitWithOffsets",
+    "SentenceFragments",
+    "SplitMergeTokenizeWithOffsets",
+    "TFText>FastWordpieceDetokenize",
+    "TFText>WhitespaceTokenizeWithOffsetsV2",
+    "TokenizerFromLogits",
+    "UnicodeScriptTokenizeWithOffsets",
+    "WhitespaceTokenizeWithOffsets",
+    "WordpieceTokenizeWithOffsets",
+)(lists)

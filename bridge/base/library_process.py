@@ -1,4 +1,4 @@
-"""A library that reads what a bundle brings, in a process of its own: see `text_process`."""
+"""A library that reads what a file brings, in a process of its own: see `text_process`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import signal
 import struct
 import subprocess
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Any
 
 from tflite_ort.base.own_process import own_process
-from tflite_ort.generation.errors import GenerationError, needed
 
-_MODULE = "tflite_ort.generation.text_process"
+_MODULE = "tflite_ort.base.text_process"
 _PROGRAM = os.path.join(os.path.dirname(__file__), "text_process.py")
 _HEAD = struct.Struct("<cQ")
 _ERROR, _FILE = b"e", b"f"
@@ -25,7 +24,7 @@ _SECONDS, _SPACE, _MOST = 20, 1 << 30, 4 << 30
 _TIME_IS_UP = "SIGPROF"
 
 
-class Apart:
+class LibraryProcess:
     """A library in a process of its own, which a question starts.
 
     If the process ends, the next question starts another one.
@@ -35,17 +34,23 @@ class Apart:
         what: what it reads, for messages.
         file: what it reads before any question.
         growth: bytes of memory that it may take for each byte of the file.
-
-    Raises:
-        GenerationError: it is not installed.
+        error: what is raised where the library refuses something, or needs more memory or time than
+            it may have.
     """
 
-    def __init__(self, library: str, what: str, file: bytes = b"", growth: int = 0) -> None:
-        needed(library, f"{what} of this bundle")
+    def __init__(
+        self,
+        library: str,
+        what: str,
+        file: bytes = b"",
+        growth: int = 0,
+        *,
+        error: Callable[[str], Exception],
+    ) -> None:
         space = min(_SPACE + growth * len(file), _MOST)
         limits = (str(_SECONDS), str(space))
         self._arguments = [library, *limits]
-        self._what, self._file = what, file
+        self._what, self._file, self._error = what, file, error
         self._process: subprocess.Popen[bytes] | None = None
         self._unread = False
         self._owner, self._lock = 0, Lock()
@@ -55,14 +60,11 @@ class Apart:
 
         Args:
             question: what JSON can say.
-
-        Raises:
-            GenerationError: the library refuses it, or needs more memory or time than it may have.
         """
         try:
             content = json.dumps(question).encode()
         except (TypeError, ValueError) as error:
-            raise GenerationError(f"{self._what} failed: {error}") from error
+            raise self._error(f"{self._what} failed: {error}") from error
         with self._running() as process:
             self._await_file(process)
             self._send(process, verb, content)
@@ -74,11 +76,7 @@ class Apart:
             pass
 
     def ready(self) -> None:
-        """Wait until the file is read.
-
-        Raises:
-            GenerationError: the library refuses it, or needs more memory or time than it may have.
-        """
+        """Wait until the file is read."""
         with self._running() as process:
             self._await_file(process)
 
@@ -105,7 +103,7 @@ class Apart:
             command = [*own_process(_MODULE, _PROGRAM), *self._arguments]
             process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
         except OSError as error:
-            raise GenerationError(f"{self._what} failed: {error}") from error
+            raise self._error(f"{self._what} failed: {error}") from error
         self._owner = os.getpid()
         self._end = weakref.finalize(self, _ended, process, self._owner)
         if self._file:
@@ -132,10 +130,10 @@ class Apart:
         verb, size = _HEAD.unpack(head) if len(head) == _HEAD.size else (_ERROR, 0)
         content = process.stdout.read(size)
         if len(content) != size or not size:
-            raise GenerationError(f"{self._what} {failed}: {_why(process.wait())}")
+            raise self._error(f"{self._what} {failed}: {_why(process.wait())}")
         answer = json.loads(content)
         if verb == _ERROR:
-            raise GenerationError(f"{self._what} {failed}: {answer}")
+            raise self._error(f"{self._what} {failed}: {answer}")
         return answer
 
     def close(self) -> None:

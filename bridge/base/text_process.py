@@ -67,7 +67,13 @@ class Tokenizers:
     def __init__(self) -> None:
         self._made: Any = None
         self.answers: Answers = {b"f": self._read, b"t": self._tokens, b"w": self._whole}
-        self.answers = {**self.answers, b"s": self._texts}
+        self.answers = {**self.answers, b"s": self._texts, b"i": self._facts}
+        self.answers = {
+            **self.answers,
+            b"p": self._pieces,
+            b"d": self._joined,
+            b"l": self._looked_up,
+        }
 
     def _read(self, content: bytes) -> None:
         """The file of a tokenizer."""
@@ -99,6 +105,55 @@ class Tokenizers:
         """The text of each list of tokens."""
         whole = {} if library.__name__ != "tokenizers" else {"skip_special_tokens": False}
         return [str(self._made.decode(each, **whole)) for each in json.loads(content)]
+
+    # SentencePiece alone. Texts are bytes of any kind: each is a character of JSON's. Answers are
+    # messages of SentencePiece's own.
+
+    def _facts(self, content: bytes) -> list[Any]:
+        """How many pieces there are, and the numbers and texts of those that begin and end one."""
+        numbers = (self._made.bos_id(), self._made.eos_id())
+        names = [self._made.id_to_piece(each) if each >= 0 else "" for each in numbers]
+        return [self._made.get_piece_size(), *numbers, *names]
+
+    def _pieces(self, content: bytes) -> list[str]:
+        """The pieces of texts; of each the best few ways, or one that is drawn."""
+        texts, best, drawn = json.loads(content)
+        found = []
+        for at, text in enumerate(texts):
+            source, form = text.encode("latin-1"), "serialized_proto"
+            if best:
+                made = self._made.nbest_encode(source, nbest_size=best, out_type=form)
+            elif drawn[at] is not None:
+                size, alpha = drawn[at]
+                made = self._made.encode(
+                    source, out_type=form, enable_sampling=True, nbest_size=size, alpha=alpha
+                )
+            else:
+                made = self._made.encode(source, out_type=form)
+            found.append(made.decode("latin-1"))
+        return found
+
+    def _joined(self, content: bytes) -> list[str]:
+        """The texts of rows of pieces, or of their numbers."""
+        found = []
+        for row in json.loads(content):
+            given = [each.encode("latin-1") if isinstance(each, str) else each for each in row]
+            made = self._made.decode(given, out_type="serialized_proto") if given else b""
+            found.append(made.decode("latin-1"))
+        return found
+
+    def _looked_up(self, content: bytes) -> list[Any]:
+        """The numbers of pieces, or the pieces of numbers."""
+        return [
+            self._made.piece_to_id(each.encode("latin-1"))
+            if isinstance(each, str)
+            else _octets(self._made.id_to_piece(each)).decode("latin-1")
+            for each in json.loads(content)
+        ]
+
+
+def _octets(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
 
 
 def _refused(reason: str) -> None:

@@ -1,0 +1,192 @@
+"""tf.text's operators that split texts, by the names that TFLite's custom operators have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tflite_ort.fallback_kernels.idioms.characters import decoded, text_array
+from tflite_ort.fallback_kernels.idioms.fast_wordpiece import FastWordpiece
+from tflite_ort.fallback_kernels.idioms.row_splits import check_splits
+from tflite_ort.fallback_kernels.idioms.tries import ROOT, Trie
+from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, custom_kernel
+from tflite_ort.schema import KernelError, OperatorView
+from tflite_ort.schema.file.tokenizer_models import FastBertNormalizerModel, read_tokenizer
+from tflite_ort.schema.values.well_known_options import (
+    BertNormalizeOptions,
+    NgramsOptions,
+    map_options,
+)
+
+View = OperatorView[Any]
+Row = Sequence[tuple[Any, ...]]
+T = TypeVar("T")
+
+_MODELS = 4  # that are remembered
+_CHANGED, _LENGTH = 0x40000000, 0x3F
+_MOST_TEXT = 1 << 28
+
+
+def in_rows(op: View, rows: Sequence[Row], columns: int, splits_at: int) -> Outputs:
+    """The columns of all rows one after the other, and as output `splits_at` the rows' bounds."""
+    flat = [each for row in rows for each in row]
+    outputs: list[Array] = []
+    for column, tensor in enumerate(op.outputs[:splits_at] + op.outputs[splits_at + 1 :]):
+        values = [each[column] for each in flat]
+        outputs.append(
+            text_array(values) if tensor.dtype.hasobject else np.array(values, tensor.dtype)
+        )
+    if len(outputs) != columns:
+        raise KernelError(f"{len(op.outputs)} outputs, expected {columns + 1}")
+    bounds = np.cumsum([0, *map(len, rows)], dtype=op.outputs[splits_at].dtype)
+    return (*outputs[:splits_at], bounds, *outputs[splits_at:])
+
+
+def scalar_text(array: Array, what: str) -> bytes:
+    """The one text that an input is.
+
+    Raises:
+        KernelError: it is of another shape.
+    """
+    if array.ndim:
+        raise KernelError(f"{what} has shape {list(array.shape)}, expected a scalar")
+    return bytes(array[()])
+
+
+@custom_kernel("TFText>WhitespaceTokenizeWithOffsetsV2", versions=(1, 1))
+def whitespace_tokenize(op: View, inputs: Inputs, state: State) -> Outputs:
+    """(words, splits, first byte, end) of texts; a bit for each character says what is space."""
+    texts, config = inputs[0], scalar_text(inputs[1], "the configuration")
+    spaces = np.unpackbits(np.frombuffer(config, np.uint8), bitorder="little").tobytes()
+    return in_rows(op, [list(_words(bytes(text), spaces)) for text in texts], 3, 1)
+
+
+def _words(text: bytes, spaces: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Words with their first bytes and ends. The end of one is the last byte of the space after it,
+    which is a byte of the space where that has several."""
+    characters = [*decoded(text), (-1, len(text))]
+    start = -1
+    for (code, at), (_, after) in pairwise(characters):
+        if not 0 <= code < len(spaces) or not spaces[code]:
+            start = at if start < 0 else start
+        elif start >= 0:
+            yield text[start : after - 1], start, after - 1
+            start = -1
+    if start >= 0:
+        yield text[start:], start, len(text)
+
+
+@lru_cache(_MODELS)
+def _wordpiece(content: bytes) -> FastWordpiece:
+    return FastWordpiece(np.frombuffer(content, np.uint8))
+
+
+@custom_kernel("FastWordpieceTokenizeWithOffsets", versions=(1, 1))
+def fast_wordpiece(op: View, inputs: Inputs, state: State) -> Outputs:
+    """(pieces, their numbers, splits, first byte, end) of texts."""
+    texts, model = inputs[0], _wordpiece(inputs[1].tobytes())
+    return in_rows(op, [model.tokens(bytes(text)) for text in texts], 4, 2)
+
+
+@custom_kernel("TFText>FastWordpieceDetokenize", versions=(1, 1))
+def fast_wordpiece_detokenize(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The text of every row of pieces' numbers."""
+    ids, splits, model = inputs[0], inputs[1], _wordpiece(inputs[2].tobytes())
+    check_splits(splits, ids)
+    return (text_array([model.text(ids[a:b].tolist()) for a, b in pairwise(splits.tolist())]),)
+
+
+class _BertNormalizer:
+    """What each character becomes."""
+
+    def __init__(self, content: bytes) -> None:
+        model = read_tokenizer(np.frombuffer(content, np.uint8), FastBertNormalizerModel)
+        units = np.empty(0, np.uint32) if model.trie is None else model.trie
+        self._trie = Trie(units.astype(np.uint32))
+        self._pool = b"" if model.pool is None else model.pool.tobytes()
+        self._of_zero = model.of_zero
+
+    def text(self, text: bytes) -> tuple[bytes, list[int]]:
+        """A text, and for each byte and its end where that was before."""
+        pieces, places = list[bytes](), list[int]()
+        bounds = [at for _, at in decoded(text)]
+        for start, end in pairwise([*bounds, len(text)]):
+            character = text[start:end]
+            found = self._changed(character)
+            pieces.append(character if found is None else found)
+            size = len(pieces[-1])
+            places += range(start, end) if found is None else [start] * size
+        return b"".join(pieces), [*places, len(text)]
+
+    def _changed(self, character: bytes) -> bytes | None:
+        value = self._of_zero
+        if character != b"\0":
+            node = self._trie.after(ROOT, character)
+            value = self._trie.value(node) if node >= 0 else 0
+        if value < 0 or not value & _CHANGED:
+            return None
+        start, size = (value & (_CHANGED - 1)) >> 6, value & _LENGTH
+        return self._pool[start : start + size] if start + size <= len(self._pool) else b""
+
+
+@lru_cache(_MODELS)
+def _normalizer(content: bytes) -> _BertNormalizer:
+    return _BertNormalizer(content)
+
+
+@custom_kernel("FastBertNormalize", versions=(1, 1))
+def fast_bert_normalize(op: View, inputs: Inputs, state: State) -> Outputs:
+    """(texts, where each byte and the end was before, splits); without the places no places."""
+    texts, model = inputs[0], _normalizer(inputs[1].tobytes())
+    found = [model.text(bytes(text)) for text in texts]
+    rows = [places for _, places in found]
+    if not map_options(op, BertNormalizeOptions).get_offsets:
+        rows = [[] for _ in found]
+    places = np.array([place for row in rows for place in row], op.outputs[1].dtype)
+    splits = np.cumsum([0, *map(len, rows)], dtype=op.outputs[2].dtype)
+    return text_array([text for text, _ in found]), places, splits
+
+
+@custom_kernel("TFText>NgramsStringJoin", versions=(1, 1))
+def ngrams(op: View, inputs: Inputs, state: State) -> Outputs:
+    """Every so many texts in a row as one, in the last dimension or in the innermost rows of a
+    ragged tensor, whose splits follow."""
+    (texts, *splits), options = inputs, map_options(op, NgramsOptions)
+    width, separator = options.width, as_bytes(options.string_separator)
+    if options.axis != -1 or width < 1:
+        raise KernelError(f"axis {options.axis} and width {width}, expected -1 and 1 or more")
+    if len(op.outputs) != len(inputs) or not texts.ndim:
+        raise KernelError(f"{len(op.outputs)} outputs for {len(inputs)} inputs")
+    if splits:
+        check_splits(splits[-1], texts)
+        bounds = list(pairwise(splits[-1].tolist()))
+    else:
+        size = texts.shape[-1]
+        bounds = [(at, at + size) for at in range(0, texts.size, size or 1)]
+    flat = [bytes(text) for text in texts.reshape(-1)]
+    counts = [max(0, end - start - width + 1) for start, end in bounds]
+    if sum(counts) and sum(map(len, flat)) * min(width, len(flat)) > _MOST_TEXT:
+        raise KernelError(f"{sum(counts)} texts of {width} each")
+    joined = [
+        separator.join(flat[at : at + width])
+        for (start, _), count in zip(bounds, counts, strict=True)
+        for at in range(start, start + count)
+    ]
+    values = text_array(joined)
+    if not splits:
+        return (values.reshape(*texts.shape[:-1], max(0, texts.shape[-1] - width + 1)),)
+    return values, *splits[:-1], np.cumsum([0, *counts], dtype=splits[-1].dtype)
+
+
+def as_bytes(text: str | bytes) -> bytes:
+    """The bytes of an attribute."""
+    return text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+
+
+def texts_of(array: Array, function: Callable[[bytes], T]) -> list[T]:
+    """What `function` makes of each text."""
+    return [function(bytes(text)) for text in array.reshape(-1)]

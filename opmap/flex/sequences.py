@@ -1,0 +1,1 @@
+"""TensorFlow's operators on texts: none has a translation."""

@@ -1,0 +1,1 @@
+"""tf.text's operators: none has a translation."""
