@@ -1,4 +1,4 @@
-"""Cases of operators that read and write pictures. What they take stands in the model, which exports
+"""Cases of operators that read and write pictures. What is read stands in the model, which exports
 so."""
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ def pixels(*shape: int, dtype: str = "uint8") -> Any:
 
 
 def written(name: str, array: Any, *more: Any, refused: bool = False, **attributes: Any) -> Case:
-    """What is written of pixels, which stand in the file."""
+    """What is written of pixels."""
     inputs = [array, *more]
     note = f"{array.shape} {attributes}"
-    constants = range(len(inputs))
-    return Case(name, inputs, attributes, constants, refused=refused, note=note)
+    return Case(name, inputs, attributes, exports=False, refused=refused, note=note)
 
 
 def cropped(file: str, window: list[int], *, refused: bool = False, **attributes: Any) -> Case:
