@@ -90,7 +90,7 @@ DYNAMIC_IMPORT = (
 )
 
 # Every package may import these modules: the one above, that of records, the one that writes files,
-# the one that reads those of the library, and the one that starts a library in a process of its own.
+# the one that reads those of the library, and the one that starts a library in its own process.
 # They import no others of ours but `collecting`, `guard` and `own_process`.
 EVERYWHERE = {
     "tflite_ort.base.files",

@@ -18,7 +18,7 @@ from tflite_ort.schema.values.flex import Node, node_of
 View = OperatorView[Any]
 Array = npt.NDArray[Any]
 
-_MOST_ELEMENTS = 1 << 28
+MOST_ELEMENTS = 1 << 28
 # By the type that an operator asks for, the field of a feature that has such values.
 _LISTS = {"string": 1, "float": 2, "int64": 3}
 
@@ -73,7 +73,7 @@ def decode_padded_raw(op: View, inputs: Inputs, state: State) -> Outputs:
     """As `decode_raw`, of texts that are cut, or filled with zeros, to one length."""
     texts, dtype, size = inputs[0], op.output.dtype, int(inputs[1].item())
     rows = [bytes(text) for text in texts.reshape(-1)]
-    if size <= 0 or size * max(len(rows), 1) > _MOST_ELEMENTS:
+    if size <= 0 or size * max(len(rows), 1) > MOST_ELEMENTS:
         raise KernelError(f"{len(rows)} texts of {size} bytes")
     if not node_of(op)["little_endian"] and any(len(row) % dtype.itemsize for row in rows):
         raise KernelError("a text that ends within a number is not implemented")
@@ -98,7 +98,7 @@ def _numbers(op: View, rows: Sequence[bytes], size: int, dtype: np.dtype[Any]) -
 
 
 @record
-class _Wanted:
+class Wanted:
     """What an operator takes from examples.
 
     Args:
@@ -116,7 +116,7 @@ Example = Mapping[bytes, Feature]
 
 
 @flex_kernel("ParseExampleV2", "ParseExample")
-def parse_example(op: View, inputs: Inputs, state: State) -> Outputs:
+def parseexample_of(op: View, inputs: Inputs, state: State) -> Outputs:
     """The features of examples, of a list of them or of one alone."""
     node = node_of(op)
     parts = node.parts(node.operator.inputs, inputs)
@@ -124,7 +124,7 @@ def parse_example(op: View, inputs: Inputs, state: State) -> Outputs:
         [bytes(key) for array in parts.get(name, ()) for key in np.asarray(array).reshape(-1)]
         for name in ("sparse_keys", "dense_keys", "ragged_keys")
     ]
-    wanted = _wanted(node, keys, parts["dense_defaults"])
+    wanted = asked(node.attributes, keys, parts["dense_defaults"])
     (serialized,) = parts["serialized"]
     if serialized.ndim > 1 or (op.name.endswith("ParseExample") and not serialized.ndim):
         raise KernelError(f"examples have shape {list(serialized.shape)}")
@@ -132,7 +132,7 @@ def parse_example(op: View, inputs: Inputs, state: State) -> Outputs:
 
 
 @flex_kernel("ParseSingleExample")
-def parse_single_example(op: View, inputs: Inputs, state: State) -> Outputs:
+def parse_singleexample_of(op: View, inputs: Inputs, state: State) -> Outputs:
     """The features of an example."""
     node, (serialized, *defaults) = node_of(op), inputs
     keys = [
@@ -141,48 +141,54 @@ def parse_single_example(op: View, inputs: Inputs, state: State) -> Outputs:
     ]
     if serialized.ndim:
         raise KernelError(f"an example has shape {list(serialized.shape)}")
-    wanted = _wanted(node, [*keys, []], defaults)
+    wanted = asked(node.attributes, [*keys, []], defaults)
     return _outputs(wanted, serialized.reshape(-1), single=True)
 
 
-def _wanted(node: Node, keys: list[list[bytes]], defaults: Sequence[Array]) -> _Wanted:
+def asked(
+    attributes: Mapping[str, Any], keys: Sequence[list[bytes]], defaults: Sequence[Array]
+) -> Wanted:
+    """What an operator with these attributes takes."""
     sparse, dense, ragged = keys
-    splits = [Node.type_of(name) for name in node.attributes.get("ragged_split_types", ())]
+    splits = [Node.type_of(name) for name in attributes.get("ragged_split_types", ())]
     dtypes = [np.dtype(np.int32 if type.name == "INT32" else np.int64) for type in splits]
     if len({*sparse, *dense, *ragged}) < len(sparse) + len(dense) + len(ragged):
         raise KernelError("a feature is asked for twice")
     columns = (
-        (sparse, node["sparse_types"]),
-        (dense, node["Tdense"], node["dense_shapes"], defaults),
-        (ragged, node.attributes.get("ragged_value_types", ()), dtypes),
+        (sparse, attributes["sparse_types"]),
+        (dense, attributes["Tdense"], attributes["dense_shapes"], defaults),
+        (ragged, attributes.get("ragged_value_types", ()), dtypes),
     )
     for column in columns:
         if len({len(part) for part in column}) > 1:
             raise KernelError("the numbers of keys, types and shapes differ")
-    return _Wanted(*(list(zip(*column, strict=True)) for column in columns))
+    return Wanted(*(list(zip(*column, strict=True)) for column in columns))
 
 
-def _example(content: bytes) -> Example:
+def example_of(content: bytes) -> Example:
     """The features of an Example by name; of one that stands twice the last counts."""
     found: dict[bytes, Feature] = {}
     for features in Message(content, ModelError).blobs(1):
         for entry in Message(features, ModelError).blobs(1):
             pair = Message(entry, ModelError)
-            feature = Message(pair.blob(2), ModelError)
-            lists = [number for number in feature.numbers if number in _LISTS.values()]
-            if len(lists) > 1:
-                raise KernelError("a feature of several types")
+            feature = feature_of(pair.message(2))
             found.pop(pair.blob(1), None)
-            if lists:
-                found[pair.blob(1)] = lists[0], feature.message(lists[0])
+            if feature is not None:
+                found[pair.blob(1)] = feature
     return found
 
 
-def _values(example: Example, key: bytes, type: str) -> Array | None:
-    """The values of a feature; None where the example has none of this name."""
-    if key not in example:
-        return None
-    field, values = example[key]
+def feature_of(message: Message) -> Feature | None:
+    """A feature; None where it has no values of a type."""
+    lists = [number for number in message.numbers if number in _LISTS.values()]
+    if len(lists) > 1:
+        raise KernelError("a feature of several types")
+    return (lists[0], message.message(lists[0])) if lists else None
+
+
+def values_of(feature: Feature, key: bytes, type: str) -> Array:
+    """The values of a feature."""
+    field, values = feature
     if field != _LISTS[type]:
         raise KernelError(f"feature {key!r} does not have values of {type}")
     if type == "float":
@@ -195,32 +201,38 @@ def _values(example: Example, key: bytes, type: str) -> Array | None:
     return array
 
 
-def _nothing(type: str) -> Array:
+def _values(example: Example, key: bytes, type: str) -> Array | None:
+    """The values of a feature; None where the example has none of this name."""
+    return values_of(example[key], key, type) if key in example else None
+
+
+def nothing(type: str) -> Array:
+    """No values."""
     return np.empty(0, {"float": np.float32, "int64": np.int64, "string": np.object_}[type])
 
 
-def _outputs(wanted: _Wanted, serialized: Array, *, single: bool) -> Outputs:
+def _outputs(wanted: Wanted, serialized: Array, *, single: bool) -> Outputs:
     try:
-        examples = [_example(bytes(each)) for each in serialized]
-        return _taken(wanted, examples, single=single)
+        examples = [example_of(bytes(each)) for each in serialized]
+        return taken(wanted, examples, single=single)
     except ModelError as error:
         raise KernelError(f"an example is damaged: {error}") from None
 
 
-def _taken(wanted: _Wanted, examples: Sequence[Example], *, single: bool) -> Outputs:
+def taken(wanted: Wanted, examples: Sequence[Example], *, single: bool) -> Outputs:
+    """What is wanted, in the order of the outputs. A single example has no bounds of rows."""
     sparse = [_sparse(examples, key, type, single) for key, type in wanted.sparse]
     dense = [_dense(examples, *each, single) for each in wanted.dense]
     ragged = [_ragged(examples, key, type, dtype) for key, type, dtype in wanted.ragged]
-    if single and ragged:
-        raise KernelError("rows of one example are not implemented")
     columns = [array for i in range(3) for array in (each[i] for each in sparse)]
-    return (*columns, *dense, *(each[0] for each in ragged), *(each[1] for each in ragged))
+    splits = [bounds[:0] if single else bounds for _, bounds in ragged]
+    return (*columns, *dense, *(values for values, _ in ragged), *splits)
 
 
 def _rows(examples: Sequence[Example], key: bytes, type: str) -> Iterator[Array]:
     for example in examples:
         values = _values(example, key, type)
-        yield _nothing(type) if values is None else values
+        yield nothing(type) if values is None else values
 
 
 def _sparse(
@@ -231,7 +243,7 @@ def _sparse(
     indices = np.array(places, np.int64).reshape(-1, 2)
     shape = np.array([len(rows), max(map(len, rows), default=0)], np.int64)
     first = 1 if single else 0
-    return indices[:, first:], np.concatenate([_nothing(type), *rows]), shape[first:]
+    return indices[:, first:], np.concatenate([nothing(type), *rows]), shape[first:]
 
 
 def _ragged(
@@ -239,7 +251,7 @@ def _ragged(
 ) -> tuple[Array, Array]:
     rows = list(_rows(examples, key, type))
     splits = np.cumsum([0, *map(len, rows)]).astype(dtype)
-    return np.concatenate([_nothing(type), *rows]), splits
+    return np.concatenate([nothing(type), *rows]), splits
 
 
 def _dense(
@@ -267,7 +279,7 @@ def _dense(
         rows = _filled(key, rows, default)
     if single:
         return rows[0]
-    return np.stack(rows) if rows else np.empty((0, *shape), _nothing(type).dtype)
+    return np.stack(rows) if rows else np.empty((0, *shape), nothing(type).dtype)
 
 
 def _filling(key: bytes, shape: tuple[int, ...], default: Array) -> Array:
@@ -282,7 +294,7 @@ def _filling(key: bytes, shape: tuple[int, ...], default: Array) -> Array:
 def _filled(key: bytes, rows: Sequence[Array], default: Array) -> list[Array]:
     """Rows of one length, with the default at the end of shorter ones."""
     length = max(map(len, rows), default=0)
-    if sum(row[:1].size for row in rows) * length > _MOST_ELEMENTS:
+    if sum(row[:1].size for row in rows) * length > MOST_ELEMENTS:
         raise KernelError(f"{len(rows)} examples of {length} values")
     if default.size != 1 and any(len(row) < length for row in rows):
         raise KernelError(f"feature {key!r} has a default of {default.size} values, expected one")

@@ -1,17 +1,20 @@
-"""TensorFlow's operators that read pictures: BMP here, the others by Pillow where it gives the
-pixels that TensorFlow's decoders give."""
+"""TensorFlow's operators that read and write pictures: BMP and the writing of PNG here, the others
+by Pillow where it gives the pixels, or the bytes, that TensorFlow gives."""
 
 from __future__ import annotations
 
 import io
+import math
 import struct
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.base.optional import optional_module
+from tflite_ort.fallback_kernels.idioms.png_writing import png_of
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.values.flex import node_of
@@ -31,7 +34,37 @@ _BMP_HEADER = struct.Struct("<2s4x4xI4xiiHH")
 @flex_kernel("DecodePng", "DecodeJpeg")
 def decode_one(op: View, inputs: Inputs, state: State) -> Outputs:
     """The pixels [H, W, channels] of a PNG or a JPEG; each operator reads both."""
-    content, node = _content(inputs[0]), node_of(op)
+    return (_decoded(op, _content(inputs[0])),)
+
+
+@flex_kernel("DecodeAndCropJpeg")
+def decode_part(op: View, inputs: Inputs, state: State) -> Outputs:
+    """A part of the pixels of a JPEG."""
+    content, window = _content(inputs[0]), inputs[1].tolist()
+    if _kind(content) != "JPEG" or len(window) != 4:
+        raise KernelError(f"a part {window} of what is no JPEG, or no part")
+    pixels, (y, x, height, width) = _decoded(op, content), window
+    inside = y + height <= pixels.shape[0] and x + width <= pixels.shape[1]
+    if min(y, x) < 0 or min(height, width) <= 0 or not inside:
+        raise KernelError(f"a part {window} of {pixels.shape[:2]} pixels")
+    if pixels.shape[2] == 3 and _ends_within(content, x, width, pixels.shape[1]):
+        raise KernelError(f"a part {window} of a JPEG with fewer columns of colours")
+    return (np.ascontiguousarray(pixels[y : y + height, x : x + width]),)
+
+
+def _ends_within(content: bytes, x: int, width: int, whole: int) -> bool:
+    """Whether a part has a first or last column whose colours TensorFlow makes of those in the part
+    alone: where several columns have one, and the part does not begin or end with the picture."""
+    layers = _pillow("reading a JPEG").open(io.BytesIO(content), formats=["JPEG"]).layer
+    step = max(layer[1] for layer in layers)
+    if all(layer[1] == step for layer in layers):
+        return False
+    begins = x > 0 and x % (8 * step) == 0
+    return begins or (x + width < whole and (x + width) % step == 0)
+
+
+def _decoded(op: View, content: bytes) -> Pixels:
+    node = node_of(op)
     attributes = node.attributes
     if attributes.get("ratio", 1) != 1 or not attributes.get("fancy_upscaling", True):
         raise KernelError("a JPEG of another size, or without fancy upscaling, is not implemented")
@@ -41,7 +74,7 @@ def decode_one(op: View, inputs: Inputs, state: State) -> Outputs:
     kind = _kind(content)
     if kind not in ("PNG", "JPEG"):
         raise KernelError(f"a picture of {kind} is not implemented here")
-    return (_pixels(content, kind, node["channels"], op.output.dtype),)
+    return _pixels(content, kind, node["channels"], op.output.dtype)
 
 
 @flex_kernel("DecodeBmp")
@@ -116,10 +149,15 @@ def _bmp(content: bytes, channels: int) -> Pixels:
     return np.ascontiguousarray(pixels[:, :, order])
 
 
-def _pixels(content: bytes, kind: str, channels: int, dtype: np.dtype[Any]) -> Pixels:
+def _pillow(what: str) -> Any:
     pillow = optional_module("PIL.Image")
     if pillow is None:
-        raise KernelError(f"reading a {kind} needs Pillow: pip install 'tflite-ort[images]'")
+        raise KernelError(f"{what} needs Pillow: pip install 'tflite-ort[images]'")
+    return pillow
+
+
+def _pixels(content: bytes, kind: str, channels: int, dtype: np.dtype[Any]) -> Pixels:
+    pillow = _pillow(f"reading a {kind}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pillow.DecompressionBombWarning)
@@ -197,3 +235,83 @@ def _with_channels(pixels: Pixels, wanted: int) -> Pixels:
     if wanted >= 3 and colours.shape[-1] == 1:
         colours = np.repeat(colours, 3, axis=-1)
     return colours if wanted in (1, 3) else np.concatenate([colours, alpha], -1)
+
+
+# Written ----------------------------------------------------------------------------------------
+
+
+@flex_kernel("EncodePng")
+def encode_png(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The PNG of each picture [..., H, W, channels]."""
+    (pixels,), level = inputs, node_of(op)["compression"]
+    if pixels.ndim < 3 or pixels.shape[-1] not in (1, 2, 3, 4) or not pixels.size:
+        raise KernelError(f"pixels of shape {list(pixels.shape)} are no pictures")
+    if not -1 <= level <= 9:
+        raise KernelError(f"compression {level}")
+    batch = pixels.shape[:-3]
+    pictures = pixels.reshape(math.prod(batch), *pixels.shape[-3:])
+    return (_texts([png_of(each, level) for each in pictures], batch),)
+
+
+def _texts(contents: Sequence[bytes], shape: tuple[int, ...]) -> Any:
+    made = np.empty(len(contents), np.object_)
+    made[:] = contents
+    return made.reshape(shape)
+
+
+@flex_kernel("EncodeJpeg")
+def encode_jpeg(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The JPEG of a picture [H, W, channels]."""
+    node, (pixels,) = node_of(op), inputs
+    channels = pixels.shape[-1] if pixels.ndim == 3 else 0
+    if node["format"] and channels != {"grayscale": 1, "rgb": 3}[node["format"]]:
+        raise KernelError(f"{channels} channels of a {node['format']} picture")
+    density = node["x_density"], node["y_density"]
+    if not all(0 <= each < 1 << 16 for each in density):
+        raise KernelError(f"a density of {density}")
+    content = _jpeg(
+        pixels,
+        quality=node["quality"],
+        subsampling=2 if node["chroma_downsampling"] and channels > 1 else 0,
+        progressive=node["progressive"],
+        optimize=node["optimize_size"],
+        dpi=density,
+    )
+    unit = {"in": b"\1", "cm": b"\2"}[node["density_unit"]]
+    content = content[:_UNIT] + unit + content[_UNIT + 1 :]
+    if node["xmp_metadata"]:
+        told = _XMP + node["xmp_metadata"].encode("utf-8", "surrogateescape")
+        if len(told) > _LONGEST_PART:
+            raise KernelError(f"metadata of {len(told)} bytes")
+        part = b"\xff\xe1" + struct.pack(">H", len(told) + 2) + told
+        content = content[:_FIRST_PART] + part + content[_FIRST_PART:]
+    return (_texts([content], ()),)
+
+
+@flex_kernel("EncodeJpegVariableQuality")
+def encode_jpeg_of_quality(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The JPEG of a picture [H, W, channels] in a quality."""
+    pixels, quality = inputs
+    channels = pixels.shape[-1] if pixels.ndim == 3 else 0
+    told = {"quality": int(quality.item()), "dpi": (300, 300)}
+    return (_texts([_jpeg(pixels, subsampling=2 if channels > 1 else 0, **told)], ()),)
+
+
+# Where a JPEG has the unit of its density, and where its first part ends.
+_UNIT, _FIRST_PART = 13, 20
+_LONGEST_PART = (1 << 16) - 3
+_XMP = b"http://ns.adobe.com/xap/1.0/\0"
+
+
+def _jpeg(pixels: Pixels, quality: int, **told: Any) -> bytes:
+    if pixels.ndim != 3 or pixels.shape[2] not in (1, 3) or not pixels.size:
+        raise KernelError(f"pixels of shape {list(pixels.shape)} are no picture")
+    if max(pixels.shape[:2]) >= 1 << 16 or not 0 <= quality <= 100:
+        raise KernelError(f"pixels of shape {list(pixels.shape)} in quality {quality}")
+    image = _pillow("writing a JPEG").fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
+    stream = io.BytesIO()
+    try:
+        image.save(stream, "JPEG", quality=quality, **told)
+    except (OSError, ValueError) as error:
+        raise KernelError(f"the JPEG is not written: {error}") from None
+    return stream.getvalue()

@@ -1,1 +1,1 @@
-"""TensorFlow's operators that read pictures: ONNX Runtime has none of them."""
+"""TensorFlow's operators that read and write pictures: ONNX Runtime has none of them."""

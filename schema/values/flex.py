@@ -32,9 +32,11 @@ _ANNOTATION = "_"
 _MOST_NODES = 4096
 # Inputs that are added to those of the definition: tensors that have the sizes of an element which
 # its shape does not tell, see `schema/flex/lists.py`.
-# Files are named by texts that the model is given, see `schema/flex/checkpoints.py`.
+# Files are named by texts that the model is given, see `schema/flex/checkpoints.py`. A table that
+# changes is read with the shape of its values, see `schema/flex/tables.py`.
 _MORE = {
     **dict.fromkeys(("TensorListReserve", "EmptyTensorList"), ("likes*",)),
+    **dict.fromkeys(("LookupTableExportV2", "LookupTableFindV2"), ("value_shape?",)),
     **dict.fromkeys(("MergeV2Checkpoints", "Restore", "RestoreSlice", "RestoreV2"), ("given*",)),
 }
 # Where the value of such a kind is an empty list, no kind is told.

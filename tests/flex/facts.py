@@ -79,6 +79,7 @@ OTHER_GRADIENTS = dict.fromkeys(
     ("AvgPool", "Conv", "DepthwiseConv2d", "Dilation2D", "MaxPool"), "window_gradients"
 )
 OTHER_FILES = dict.fromkeys(("MergeV2Checkpoints", "Restore", "Save", "Sharded"), "checkpoints")
+OTHER_FILES |= dict.fromkeys(("ParseSequence", "ParseSingleSequence"), "sequence_examples")
 # Kinds that have others than `OTHERS`.
 OWN: dict[str, dict[str, str]] = {
     "audio": {},

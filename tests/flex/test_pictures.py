@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.flex.cases import Case, answer, cases_of, texts
-from tests.flex.cases_pictures import FOLDER, case
+from tests.flex.cases_pictures import ACCURATE, FOLDER, case, cropped
 from tflite_ort import BridgeError, Interpreter
 
 
@@ -60,6 +60,12 @@ def test_other_pixels_than_tensorflow_s_are_refused(
 ) -> None:
     with pytest.raises(BridgeError, match=r"not implemented|mode CMYK"):
         decoded(case(name, file, **attributes))
+
+
+def test_a_part_whose_edges_are_not_known_is_refused() -> None:
+    """TensorFlow makes the colours of its last column of the part alone."""
+    with pytest.raises(BridgeError, match="fewer columns of colours"):
+        decoded(cropped("rgb.jpg", [1, 2, 3, 4], **ACCURATE))
 
 
 def test_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,1 @@
+"""TensorFlow's operators that read sequence examples: ONNX has none of them."""
