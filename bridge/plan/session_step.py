@@ -145,7 +145,7 @@ def _providers(
 ) -> dict[int, str]:
     """By operator, the execution providers that its nodes were given to.
 
-    An operator whose nodes ONNX Runtime merged into others has those of the whole partition.
+    An operator whose nodes were merged into others has those of the operators beside it.
 
     Raises:
         LeftToTheCPU: some operators are better run by the next delegate.
@@ -166,7 +166,29 @@ def _providers(
     left = [op for op in part.operators if used.get(op.label, {}).keys() - {delegate.name}]
     if left and _next_takes_them(delegate, context):
         raise LeftToTheCPU(delegate, left)
-    return {op.index: ", ".join(used.get(op.label, everywhere)) for op in part.operators}
+    return _with_merged(
+        part, {op.index: used.get(op.label, {}) for op in part.operators}, everywhere
+    )
+
+
+def _with_merged(
+    part: Partition, used: dict[int, dict[str, None]], everywhere: Sequence[str]
+) -> dict[int, str]:
+    """The providers of each operator; one without nodes of its own has those of what reads its
+    results, or of what makes its inputs."""
+    readers: dict[int, dict[str, None]] = {}
+    for op in reversed(part.operators):
+        if not used[op.index]:
+            used[op.index] = {x: None for out in op.outputs for x in readers.get(out.index, ())}
+        for tensor in op.present_inputs():
+            readers.setdefault(tensor.index, {}).update(used[op.index])
+    makers: dict[int, dict[str, None]] = {}
+    for op in part.operators:
+        if not used[op.index]:
+            given = (makers.get(tensor.index, {}) for tensor in op.present_inputs())
+            used[op.index] = {name: None for names in given for name in names}
+        makers.update((out.index, used[op.index]) for out in op.outputs)
+    return {index: ", ".join(names or everywhere) for index, names in used.items()}
 
 
 def _next_takes_them(delegate: Delegate, context: PlanContext) -> bool:

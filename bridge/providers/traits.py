@@ -239,6 +239,11 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 where=conditions.on(TensorType.INT8, TensorType.INT16),
             ),
             _wrong(
+                "it fails to compose 64-bit floats",
+                "QUANTIZE",
+                where=conditions.on(TensorType.INT32),
+            ),
+            _wrong(
                 "inside a network it saturates means and sums of 16-bit codes",
                 *("MEAN", "REDUCE_PROD", "SUM"),
                 where=conditions.on(TensorType.INT16),

@@ -186,5 +186,38 @@ def test_codes_of_16_bits_are_unsigned_between_pairs() -> None:
         session = graph_session.graph_session(ir.Model(made.graph, opset_imports={"": 21}))
         results.append(session.call([codes])[0])
     np.testing.assert_array_equal(*results)
-    zeros = [n.inputs[2] for n in made.graph.nodes if n.op_type.endswith("Linear") if n.inputs[2]]
-    assert {x.const_value.array.dtype.name for x in zeros if x.const_value} == {"uint16"}
+    kinds = {node.op_type: codes_read(node) for node in made.graph.nodes}
+    assert kinds["Neg"] == kinds["Reshape"] == {"uint16"}
+
+
+def codes_read(node: ir.Node) -> set[str]:
+    """The types of the codes whose numbers a node reads."""
+    makers = (None if value is None else value.producer() for value in node.inputs)
+    zeros = (maker.inputs[2] for maker in makers if maker and maker.op_type == "DequantizeLinear")
+    return {x.const_value.array.dtype.name for x in zeros if x and x.const_value}
+
+
+def test_the_second_factor_of_16_bits_is_signed() -> None:
+    """QNN's provider rounds an unsigned one to 8 bits."""
+    made = Codes((2, 4, 4))
+    made.x.dtype = ir.DataType.INT16
+    scale, zero = made.constant(np.float32(0.01)), made.constant(np.int16(0))
+    own = made.add("QuantizeLinear", made.add("DequantizeLinear", made.x, scale, zero), scale, zero)
+    factors = [made.add("DequantizeLinear", own, scale, zero) for _ in range(2)]
+    product = made.add("MatMul", *factors)
+    wide = made.constant(np.float32(1.0))
+    result = made.add("QuantizeLinear", product, wide, zero)
+    codes = np.random.default_rng(SEED).integers(-9000, 9000, (2, 4, 4)).astype(np.int16)
+    result.dtype = ir.DataType.INT16
+    made.graph.outputs = [result]
+    results = []
+    for rewritten in (False, True):
+        if rewritten:
+            pair_codes(made.graph, PAIRED)
+        session = graph_session.graph_session(ir.Model(made.graph, opset_imports={"": 21}))
+        results.append(session.call([codes])[0])
+    np.testing.assert_array_equal(*results)
+    (product_node,) = (node for node in made.graph.nodes if node.op_type == "MatMul")
+    first, second = (value.producer() for value in product_node.inputs if value is not None)
+    types = [next(iter(codes_read(ir.Node("", [each.outputs[0]], [])))) for each in (first, second)]
+    assert types == ["uint16", "int16"]

@@ -13,7 +13,7 @@ of floats, which the NPU leaves to the CPU.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,8 @@ class _Paired:
         self.graph, self._constants = graph, around.constants
         self._scales = self._declared()
         self._nodes: list[ir.Node] = []
+        # The node around which others are made: they belong to its operator.
+        self._around = ""
 
     def _declared(self) -> dict[int, _Scale]:
         """By `id` of a value, its scale: the one that most nodes read or write it with, or what it
@@ -108,7 +110,7 @@ class _Paired:
     def write(self) -> None:
         """Give the graph its new nodes."""
         for node in self.graph.nodes:
-            scale = _scale_of(node)
+            self._around, scale = node.name, _scale_of(node)
             if scale is not None:
                 self._quantized(node, scale)
             elif node.op_type in _MOVES and not node.domain:
@@ -128,26 +130,38 @@ class _Paired:
     def _unsign(self) -> None:
         """Carry 16-bit codes as unsigned ones: these devices have few operators of others, and take
         a node whose codes have two types for one that keeps their bits. Other nodes, the inputs and
-        the outputs of the graph have signed ones as before, behind nodes of integers."""
-        pairs = {id(node) for node in self._nodes if _is_wide(node)}
+        the outputs of the graph have signed ones as before."""
+        wide = [node for node in self._nodes if _is_wide(node)]
+        factors = self._factors(wide)
+        pairs = {id(node) for node in wide if id(node) not in factors}
         others = [node for node in self._nodes if id(node) not in pairs]
+        integers = [node for node in others if id(node) not in factors]
+        counted = {id(value) for node in integers for value in node.inputs if value is not None}
         signed = {id(value) for node in others for value in node.inputs if value is not None}
         signed.update(map(id, self.graph.outputs))
-        read = (node.inputs[0] for node in self._nodes if id(node) in pairs and node.op_type == _DQ)
-        unsigned = {id(x): ir.Value(f"{x.name}/unsigned") for x in read if x is not None}
+        read = {
+            id(node.inputs[0]): node for node in wide if id(node) in pairs and node.op_type == _DQ
+        }
+        unsigned = {
+            key: ir.Value(f"{_present(node.inputs[0]).name}/unsigned") for key, node in read.items()
+        }
         nodes, self._nodes = self._nodes, []
+        self._around = "boundary/unsigned"
         for value in self.graph.inputs:
-            self._raise(value, unsigned)
+            if id(value) in read:
+                _, scale, zero = map(_present, read[id(value)].inputs)
+                self._carried(value, scale, zero, self._upper(zero), unsigned[id(value)])
         for node in nodes:
             made = node.outputs[0]
+            self._around = f"{node.name}/unsigned"
             self._nodes.append(node)
             if id(node) not in pairs:
                 for value in node.outputs:
-                    self._raise(value, unsigned)
+                    if id(value) in read:
+                        self._added(value, _MIDDLE, unsigned[id(value)], ir.DataType.UINT16)
                 continue
-            codes, scale, zero = node.inputs
-            assert codes is not None and zero is not None
-            zero = self._constants.shared(_raised(_array(zero)))
+            codes, scale, zero = map(_present, node.inputs)
+            upper = self._upper(zero)
             if codes.const_value is not None:
                 codes = self._constants.shared(_raised(_array(codes)))
             elif node.op_type == _DQ:
@@ -155,28 +169,41 @@ class _Paired:
             elif id(made) in signed or id(made) in unsigned:
                 carried = unsigned.get(id(made)) or ir.Value(f"{made.name}/unsigned")
                 node.give(0, carried)
-                if id(made) in signed:
-                    self._nodes += self._added(carried, -_MIDDLE, made, ir.DataType.INT16)
-            node.inputs = codes, scale, zero
+                if id(made) in counted:
+                    self._added(carried, -_MIDDLE, made, ir.DataType.INT16)
+                elif id(made) in signed:
+                    if made in self.graph.outputs:
+                        self._around = f"boundary/{node.name}"
+                    self._carried(carried, scale, upper, zero, made)
+            node.inputs = codes, scale, upper
 
-    def _raise(self, codes: ir.Value, unsigned: Mapping[int, ir.Value]) -> None:
-        """Make unsigned codes of those that some nodes read as such."""
-        made = unsigned.get(id(codes))
-        if made is not None:
-            self._nodes += self._added(codes, _MIDDLE, made, ir.DataType.UINT16)
+    def _factors(self, wide: Sequence[ir.Node]) -> set[int]:
+        """By `id`, the DequantizeLinear nodes of second factors of products, which stay signed: some
+        providers round unsigned ones to 8 bits."""
+        places = [
+            (id(value), node.op_type == "MatMul" and place == 1)
+            for node in self._nodes
+            for place, value in enumerate(node.inputs)
+        ]
+        found = {value for value, second in places if second}
+        found -= {value for value, second in places if not second}
+        known = (node for node in wide if _present(node.inputs[0]).const_value is None)
+        return {id(node) for node in known if node.op_type == _DQ and id(node.outputs[0]) in found}
 
-    def _added(
-        self, codes: ir.Value, number: int, made: ir.Value, to: ir.DataType
-    ) -> Sequence[ir.Node]:
-        """Nodes that make codes of another type, with another zero point."""
-        wide, total = (ir.Value(f"{codes.name}/{what}") for what in ("wide", "total"))
+    def _upper(self, zero: ir.Value) -> ir.Value:
+        """The zero point of unsigned codes for that of signed ones."""
+        return self._constants.shared(_raised(_array(zero)))
+
+    def _carried(
+        self, codes: ir.Value, scale: ir.Value, zero: ir.Value, to: ir.Value, made: ir.Value
+    ) -> None:
+        """Codes of another type beside pairs, with another zero point."""
+        self._add(_Q, [self._add(_DQ, [codes, scale, zero]), scale, to], made)
+
+    def _added(self, codes: ir.Value, number: int, made: ir.Value, to: ir.DataType) -> None:
+        """Codes of another type beside nodes of integers, with another zero point."""
         term = self._constants.shared(np.array(number, np.int32))
-        first = ir.Node("Cast", [codes], [wide], attributes={"to": int(ir.DataType.INT32)})
-        second = ir.Node("Add", [wide, term], [total])
-        third = ir.Node("Cast", [total], [made], attributes={"to": int(to)})
-        for node in (first, second, third):
-            node.name = f"{node.outputs[0].name}/{node.op_type}"
-        return first, second, third
+        self._cast(self._add("Add", [self._cast(codes, ir.DataType.INT32), term]), to, made)
 
     def _moved(self, node: ir.Node) -> None:
         scales = [self._scales.get(id(value)) for value in (*_codes(node), *node.outputs)]
@@ -248,8 +275,8 @@ class _Paired:
     def _add(
         self, op: str, inputs: list[Any], made: ir.Value | None = None, **attributes: int
     ) -> ir.Value:
-        name = f"{inputs[0].name}/{op}_{len(self._nodes)}"
-        made = ir.Value(name) if made is None else made
+        name = f"{self._around}/{op}_{len(self._nodes)}"
+        made = ir.Value(f"{name}_out") if made is None else made
         self._nodes.append(ir.Node(op, inputs, [made], attributes=attributes, name=name))
         return made
 
@@ -258,6 +285,11 @@ def _is_wide(node: ir.Node) -> bool:
     """Whether a node reads or writes signed codes of 16 bits, with one scale."""
     scale = _scale_of(node)
     return scale is not None and _array(scale.zero).dtype == np.int16
+
+
+def _present(value: ir.Value | None) -> ir.Value:
+    assert value is not None
+    return value
 
 
 def _raised(codes: Array) -> Array:
