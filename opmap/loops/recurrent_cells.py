@@ -259,8 +259,10 @@ def complemented(tensor: TensorView, expressions: AffineExpressions) -> tuple[Te
 def _with_candidate(
     state: State, update: Gate, candidate: TensorView, expressions: AffineExpressions
 ) -> Cell | None:
-    linear = expressions.affine(candidate)
-    whole = expressions.activated(candidate) or (linear and ("Affine", linear))
+    whole = expressions.activated(candidate)
+    linear = expressions.affine(candidate) if whole is None else None
+    if linear is not None:
+        whole = "Affine", linear
     if whole is not None:
         activation, affine = whole
         for source, weights in affine.weights.items():
