@@ -80,10 +80,14 @@ def _gone(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What was a rule when the record was made, and gained too little."""
     texts = [
         f"- {row['rule']}: "
-        + ", ".join(f"{_median(each):.2f} {Path(each['network']).stem}" for each in row["timed"])
+        + (", ".join(_said_of(each) for each in row["timed"]) or "in none of the networks")
         for row in rows
     ]
     return ["", "## Taken out", "", _GONE, "", *texts] if texts else []
+
+
+def _said_of(timed: Mapping[str, Any]) -> str:
+    return f"{_median(timed):.2f} {Path(timed['network']).stem}"
 
 
 def _median(timed: Mapping[str, Any]) -> float:

@@ -53,14 +53,12 @@ def _of_floats(op_type: str, op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir
     for limit, tensor, x in ((first, second, b), (second, first, a)):
         if _limits(limit, tensor, op):
             return _limited(op_type, g, x, limit)
-    return _chosen(op_type, g, a, b) if compares_floats(op, g) else g.op(op_type, a, b)
+    return _chosen(op_type, g, a, b) if _compares_floats(op, g) else g.op(op_type, a, b)
 
 
-def compares_floats(op: View, g: Graph) -> bool:
+def _compares_floats(op: View, g: Graph) -> bool:
     """Whether floats are compared, since neither Max nor Clip has LiteRT's answer for NaN."""
     first, second = op["input1"], op["input2"]
-    if _limits(first, second, op) or _limits(second, first, op):
-        return False
     hides_nothing = first.data is not None and not np.isnan(first.data).any()
     return not (hides_nothing or _is_multiple(g, first, second) or _is_multiple(g, second, first))
 

@@ -264,11 +264,6 @@ RULES: tuple[Rule, ...] = (
         *("one code, for at most 64 of all pairs", "", _TESTS + "test_same_numbers.py"),
     ),
     Rule(
-        "extremes of many floats",
-        *(_LOWERING, "lowerings.many_extremes:many_extremes", (Op.MAXIMUM, Op.MINIMUM), cpu),
-        *(_EXACT, "", _TESTS + "test_same_numbers.py"),
-    ),
-    Rule(
         "widened by a table",
         *(_LOWERING, "lowerings.widened_by_table:widened_by_table", (Op.QUANTIZE,), cpu),
         *(_EXACT, "", _TESTS + "test_same_numbers.py"),
@@ -292,11 +287,6 @@ RULES: tuple[Rule, ...] = (
         "lost biases",
         *(_NODES, "nodes.lost_biases:drop_lost_biases", ("Attention",), cpu),
         *("rounds less", "1.00 bert", "tests/rules/test_lost_biases.py"),
-    ),
-    Rule(
-        "reshapes in a row",
-        *(_NODES, "nodes.joined_reshapes:join_reshapes", ("Reshape",), any_target),
-        *(_EXACT, "", _TESTS + "test_joined_reshapes.py"),
     ),
     Rule(
         "pairs around codes",

@@ -15,6 +15,7 @@ from tests.oracle import litert
 from tflite_ort.plan import context
 from tflite_ort.providers import trials
 from tflite_ort.schema import FullyConnectedOptions, Op, TensorType
+from tflite_ort.tuning import session_target
 
 Array = npt.NDArray[Any]
 SEED = 21
@@ -35,7 +36,7 @@ def exact_runs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     is exact on this one."""
     if request.param and not trials.exact_runs():
         pytest.skip("MatMulNBits is not exact on this processor")
-    monkeypatch.setattr(context, "exact_weight_type", lambda: "uint8")
+    monkeypatch.setattr(session_target, "exact_weight_type", lambda: "uint8")
     monkeypatch.setattr(context, "exact_runs", lambda: request.param)
     return bool(request.param)
 

@@ -22,9 +22,9 @@ from tflite_ort.opmap.rules.nodes.integer_layers import FREE, Layer
 from tflite_ort.opmap.rules.nodes.paired_layers import make_paired
 from tflite_ort.opmap.rules.nodes.paired_weights import are_exact, paired
 from tflite_ort.opmap.rules.rule import NodesAround
-from tflite_ort.plan import context
 from tflite_ort.providers import trials
 from tflite_ort.schema import Op, TensorType
+from tflite_ort.tuning import session_target
 
 Array = npt.NDArray[Any]
 
@@ -121,7 +121,7 @@ def codes(
 
     with patch.context() as here:
         here.setattr(paired_layers, "make_paired", changed)
-        here.setattr(context, "exact_weight_type", lambda: "uint8")
+        here.setattr(session_target, "exact_weight_type", lambda: "uint8")
         interpreter = Interpreter(None, model, num_threads=1, cache=False)
         interpreter.allocate_tensors()
     (given,) = interpreter.get_input_details()
@@ -156,7 +156,7 @@ def test_orders_are_looked_for_where_the_result_is_kept(
             signed[not layer.is_dense] += 1
 
     monkeypatch.setattr(paired_layers, "make_paired", noted)
-    monkeypatch.setattr(context, "exact_weight_type", lambda: "uint8")
+    monkeypatch.setattr(session_target, "exact_weight_type", lambda: "uint8")
     choices: dict[str, Any] = {
         "cache": {"cache": tmp_path},
         "tune": {"cache": False, "tune": Tuning(tmp_path / "tuning.json", seconds=0.01)},

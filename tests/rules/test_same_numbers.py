@@ -73,14 +73,6 @@ def subtracted() -> Network:
     return of_one(Op.SUB, images, output, SubOptions(), tolerance=1 / 100)
 
 
-def extremes() -> Network:
-    values = np.array([np.nan, np.inf, -np.inf, 0, 1.5, -2, 3e38], np.float32)
-    pairs = np.meshgrid(np.tile(values, 100), values)
-    tensors = [T(pairs[0].shape)] * 2
-    model = one_op_model(Op.MAXIMUM, tensors, tensors[:1])
-    return Network(model, [pairs, pairs[::-1]])
-
-
 def widened() -> Network:
     codes, result = T((4, 100), INT16, scale=0.01), T((4, 100), INT32, scale=0.003)
     return of_one(Op.QUANTIZE, [codes], result)
@@ -111,7 +103,6 @@ NETWORKS: dict[str, Callable[[], Network]] = {
     "integer cells": lambda: lstm("8x8_16"),
     "SVDF of codes": svdf,
     "SUB as a sum": subtracted,
-    "extremes of many floats": extremes,
     "widened by a table": widened,
     "transforms of short rows": transformed,
 }
