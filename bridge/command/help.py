@@ -41,6 +41,9 @@ _SHARED = (
     *("--external-root", "--budget", "--json", "--help"),
 )
 
+# How other tools call the file that they write.
+_OUTPUTS = ("--out", "--output", "-o")
+
 # What is told of an option or a verb: how it is written, and the text.
 Row = tuple[str, str]
 
@@ -69,14 +72,31 @@ class VerbCommand(TyperCommand):
         return _usage(self, ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As of typer; an option whose value may be left out has ``-`` then."""
+        """As of typer; an option whose value may be left out has ``-`` then, and where results go
+        may be said by any of `_OUTPUTS`."""
         optional = {name for each in self.params if _is_optional(each) for name in each.opts}
         whole: list[str] = []
+        args = self._with_output(args)
         for argument, after in zip(args, [*args, "--"][1:], strict=True):
             whole.append(argument)
             if argument in optional and after.startswith("-") and after != "-":
                 whole.append("-")
         return list(super().parse_args(ctx, whole))
+
+    def _with_output(self, args: list[str]) -> list[str]:
+        """The arguments by the verb's own name for where results go: an option, or OUT at the
+        end."""
+        options = {name for each in self.params if not _is_argument(each) for name in each.opts}
+        own = [name for name in _OUTPUTS if name in options][:1]
+        if not own and not any(each.name == "out" for each in self.params):
+            return args
+        for place, argument in enumerate(args):
+            name, equals, value = argument.partition("=")
+            end = place + (1 if equals else 2)
+            if name in _OUTPUTS and name not in options and end <= len(args):
+                given = [*own, value if equals else args[place + 1]]
+                return [*args[:place], *args[end:], *given]
+        return args
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb, and show so if it takes long."""
@@ -136,6 +156,8 @@ class VerbGroup(TyperGroup):
         verbs = self.list_commands(ctx)
         if not (args[0] in verbs or args[0].startswith("-") or ctx.resilient_parsing):
             meant = SYNONYMS.get(args[0].lower(), "") if "run" in verbs else ""
+            if "run" in verbs and os.path.isfile(args[0]):
+                meant = f"run {args[0]}"
             near = f"; did you mean {meant!r}?" if meant else suggestion(args[0], verbs)
             ctx.fail(f"There is no command {args[0]!r}{near}")
         return super().resolve_command(ctx, args)
