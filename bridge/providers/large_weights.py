@@ -1,9 +1,10 @@
-"""Weights so large that a session reads them where they are."""
+"""Weights that a session reads where they are: large ones, and those of few channels of large maps."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from math import prod
 from typing import Any
 
 import numpy.typing as npt
@@ -27,9 +28,16 @@ _TABLE_BYTES = 1 << 20
 _LOOKUPS = {("Gather", 0)}
 
 
+# ONNX Runtime's convolutions by constant weights make so many channels at once, of zeros too: one
+# channel of a large map would take as many times the memory.
+_BLOCK = 16
+_LARGE_MAP = 1 << 27
+
+
 def read_in_place(graph: ir.Graph) -> dict[str, Array]:
     """By name, the weights that are to become inputs of `graph`: large tables that are only looked
-    up in, and the large float weights of a large model."""
+    up in, the large float weights of a large model, and those of convolutions that would make large
+    maps of zeros."""
     constants = graph.initializers.items()
     tables = {name: value for name, value in constants if _is_table(value)}
     floats = {name: value for name, value in constants if _is_large(value)}
@@ -37,7 +45,23 @@ def read_in_place(graph: ir.Graph) -> dict[str, Array]:
         floats = _only_read_by(_READERS, graph, floats)
     tables = _only_read_by(_LOOKUPS, graph, tables) if tables else {}
     large = floats if _size(floats) >= LARGE_MODEL_BYTES else {}
-    return {name: _tensor(value).array for name, value in (tables | large).items()}
+    found = tables | large | _of_few_channels(graph)
+    return {name: _tensor(value).array for name, value in found.items()}
+
+
+def _of_few_channels(graph: ir.Graph) -> dict[str, ir.Value]:
+    """The weights of convolutions whose maps would be large only by channels of zeros."""
+    found = dict[str, ir.Value]()
+    for node in graph.nodes:
+        if node.op_type != "Conv" or node.attributes.get("group", 1) != 1:
+            continue
+        weights, shape = node.inputs[1], node.outputs[0].shape
+        if weights is None or weights.const_value is None or shape is None or len(shape) != 4:
+            continue
+        samples, channels, *cells = (n if isinstance(n, int) else 0 for n in shape)
+        if 0 < channels < _BLOCK and samples * _BLOCK * prod(cells) >= _LARGE_MAP:
+            found[weights.name] = weights
+    return _only_read_by({("Conv", 1)}, graph, found) if found else found
 
 
 def _only_read_by(

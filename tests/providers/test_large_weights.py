@@ -7,20 +7,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.one_op import Node, T, graph_model
+from tests.one_op import Node, T, graph_model, one_op_model, ours
+from tests.optimised import optimised_graphs
 from tflite_ort import Interpreter
 from tflite_ort.providers import large_weights
 from tflite_ort.providers.session import Session
 from tflite_ort.schema import (
     AddOptions,
     BatchMatMulOptions,
+    Conv2DOptions,
     FullyConnectedOptions,
     GatherOptions,
     Op,
+    Padding,
     TensorType,
 )
 
-RNG = np.random.default_rng(14)
+SEED = 14
+RNG = np.random.default_rng(SEED)
 WEIGHTS = {name: RNG.standard_normal((64, 64), np.float32) for name in ("e", "w", "m", "a")}
 NODES = [
     Node(Op.GATHER, ["e", "i"], ["x"], GatherOptions()),
@@ -66,3 +70,23 @@ def test_weights_in_place_give_the_same(rows: int, monkeypatch: pytest.MonkeyPat
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
     # What is added is no factor: fusions may look at it.
     assert {name.removeprefix("const/") for name in seen} == {"e", "w", "m"}
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_few_channels_of_large_maps_are_not_made_in_blocks(
+    channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ONNX Runtime would make a map of 16 channels."""
+    print(f"seed {SEED}")
+    rng = np.random.default_rng(SEED)
+    weights = T.constant(rng.normal(size=(channels, 3, 3, 2)).astype(np.float32))
+    options = Conv2DOptions(padding=Padding.SAME, stride_w=1, stride_h=1)
+    inputs = [T((1, 20, 30, 2)), weights, T.constant(np.ones(channels, np.float32))]
+    content = one_op_model(Op.CONV_2D, inputs, [T((1, 20, 30, channels))], options)
+    image = rng.normal(size=(1, 20, 30, 2)).astype(np.float32)
+    (plain,) = ours(content, [image])[0]
+    monkeypatch.setattr(large_weights, "_LARGE_MAP", 16 * 20 * 30)
+    (graph,) = optimised_graphs(content, num_threads=1)
+    assert "com.microsoft.nchwc" not in {node.domain for node in graph.graph.node}
+    (bounded,) = ours(content, [image])[0]
+    np.testing.assert_allclose(bounded, plain, rtol=0, atol=1e-6 * np.abs(plain).max())
