@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.channels import Part, Uses, tied
-from tflite_ort.opmap.rules.nodes.block_nodes import constant
 from tflite_ort.opmap.rules.nodes.integer_layers import BY_CHANNEL, Layer, by_channel
 from tflite_ort.opmap.rules.nodes.paired_weights import Rows, are_exact
 
@@ -32,7 +31,7 @@ def may_be_exact(node: ir.Node) -> bool:
 
     Weights with other zero points have one scale for all, and need further channels.
     """
-    weights, zero = constant(node, 3), constant(node, 5)
+    weights, zero = node.constant(3), node.constant(5)
     if weights is None or zero is None or weights.ndim != 4 or weights.dtype != np.uint8:
         return False
     if node.attributes.get("group", 1) != 1 or zero.size not in (1, len(weights)):

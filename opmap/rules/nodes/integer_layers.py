@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.channels import FREE, Uses, maps_by_channel, tied_maps
-from tflite_ort.opmap.rules.nodes.block_nodes import constant, replace_constant
+from tflite_ort.opmap.rules.nodes.block_nodes import replace_constant
 
 Array = npt.NDArray[Any]
 _WEIGHTS, _SCALE, _ZERO, _BIAS = 3, 4, 5, 8
@@ -46,7 +46,7 @@ class Layer:
             return None
         places = (_WEIGHTS, _SCALE, _ZERO, *range(_BIAS, len(node.inputs)))
         constants = {
-            place: array for place in places if (array := constant(node, place)) is not None
+            place: array for place in places if (array := node.constant(place)) is not None
         }
         weights = constants.get(_WEIGHTS)
         if len(constants) < len(places) or weights is None or weights.ndim != 4:
@@ -187,7 +187,7 @@ class Layer:
         if self._changed:
             constants = self._constants if self.signed else _moved(self._constants, np.uint8)
             for place, array in constants.items():
-                if array is not constant(self.node, place):
+                if array is not self.node.constant(place):
                     replace_constant(graph, self.node, place, array)
 
     def beside(self, before: Layer, order: Sequence[int], step: int) -> tuple[Layer, Layer]:

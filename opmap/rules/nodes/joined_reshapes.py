@@ -22,9 +22,9 @@ def join_reshapes(graph: ir.Graph, around: NodesAround) -> None:
     reads.update(id(value) for value in graph.outputs)
     for node, before in pairs:
         shape = node.inputs[1]
-        if reads[id(before.outputs[0])] > 1 or not _names_all_sizes(node, shape):
+        if reads[id(before.outputs[0])] > 1 or not _names_all_sizes(node):
             continue
-        if before.inputs[1] is None or before.inputs[1].const_value is None:
+        if before.constant(1) is None:
             continue  # it fails where a computed shape does not fit
         node.inputs = (before.inputs[0], shape)
         gone.add(id(before))
@@ -38,9 +38,9 @@ def _maker(node: ir.Node) -> ir.Node | None:
     return None if node.inputs[0] is None else node.inputs[0].producer()
 
 
-def _names_all_sizes(node: ir.Node, shape: ir.Value | None) -> bool:
+def _names_all_sizes(node: ir.Node) -> bool:
     """Whether no size is taken from the input: a 0 does that unless it means zero."""
-    constant = None if shape is None else shape.const_value
-    if constant is None:
+    sizes = node.constant(1)
+    if sizes is None:
         return False
-    return bool(node.attributes.get("allowzero", 0)) or bool(np.all(constant.array != 0))
+    return bool(node.attributes.get("allowzero", 0)) or bool(np.all(sizes != 0))
