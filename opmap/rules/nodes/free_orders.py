@@ -149,11 +149,11 @@ class _Orders:
         order: npt.NDArray[np.intp],
     ) -> None:
         for layer, part in readers:
-            layer.read_in_order(_whole(layer.channels, part, order))
+            layer.read_in_order(_order_of_all(layer.channels, part, order))
         for part in parts.values():
             maker = self._layers.get(id(part.value.producer()))
             if maker is not None:
-                maker.make(_whole(len(maker.weights), part, order).tolist())
+                maker.make(_order_of_all(len(maker.weights), part, order).tolist())
 
 
 def _overlap(parts: Iterable[Part]) -> bool:
@@ -162,7 +162,7 @@ def _overlap(parts: Iterable[Part]) -> bool:
     return any(a.value is b.value and b.first - a.first < b.count for a, b in pairwise(found))
 
 
-def _whole(count: int, part: Part, order: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+def _order_of_all(count: int, part: Part, order: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """The order of all channels, of which those of a part change places."""
     whole = np.arange(count)
     whole[part.places] = part.first + order

@@ -123,7 +123,7 @@ class Layer:
 
     def make(self, order: Sequence[int]) -> None:
         """Make other channels than before; those of free places are zeros."""
-        self._constants = _made(self._constants, order)
+        self._constants = _for_channels(self._constants, order)
         if not self.is_dense:
             self.node.attributes["group"] = len(order)
         self._changed = True
@@ -206,8 +206,8 @@ class Layer:
         for level, part in enumerate(_parts(rest)):
             those = np.flatnonzero(np.array(counts) > level)
             weights[those, starts[those] + level] = part[those, 0]
-        copied = _beside(before.node, before.source, _made(before._constants, sources))
-        constants = _made(self._constants, order)
+        copied = _beside(before.node, before.source, _for_channels(before._constants, sources))
+        constants = _for_channels(self._constants, order)
         constants |= {_WEIGHTS: weights, _ZERO: np.zeros_like(constants[_ZERO])}
         return copied, _beside(self.node, copied.node.outputs[0], constants)
 
@@ -266,7 +266,7 @@ def _along(zero: Array, dtype: npt.DTypeLike) -> Array:
     return zero.astype(dtype).reshape(-1, 1, 1, 1)
 
 
-def _made(constants: dict[int, Array], order: Sequence[int]) -> dict[int, Array]:
+def _for_channels(constants: dict[int, Array], order: Sequence[int]) -> dict[int, Array]:
     """The constants of a layer for other output channels."""
     count = len(constants[_WEIGHTS])
     places = np.array(order)
