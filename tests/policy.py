@@ -70,7 +70,7 @@ ONLY_IN = {
         "bridge/providers/native_libraries.py",
         "bridge/providers/onnx_file.py",
         "bridge/providers/plain_session.py",
-        "bridge/providers/selection.py",
+        "bridge/providers/candidates.py",
         "bridge/providers/session.py",
         "bridge/providers/session_compatibility.py",
         "bridge/providers/settings.py",
