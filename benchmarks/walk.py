@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-import tflite_ort
 from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.graph import Graph
@@ -39,15 +38,18 @@ from tflite_ort.schema import (
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.specialize.specialization import specialize
 
-ROOT = Path(tflite_ort.__file__).resolve().parents[1]
-TYPES = ("bridge/base/", "schema/", "opmap/graph/forms.py", "opmap/onnx_graph/ir.py", "versioning/")
+# The modules of types.
+TYPES = (
+    *("tflite_ort.base.", "tflite_ort.schema", "tflite_ort.versioning."),
+    *("tflite_ort.opmap.graph.forms", "tflite_ort.opmap.onnx_graph.ir"),
+)
 
 
 class Walk:
     """What `sys.setprofile` calls while an operator is translated.
 
     Attributes:
-        files: those entered, in this order.
+        files: the modules that are entered, in this order.
         returns: how often the reader comes back to a file.
     """
 
@@ -62,9 +64,10 @@ class Walk:
         if event != "call" or code in self._read or "<" in code.co_qualname:
             return
         self._read.add(code)
-        path = Path(code.co_filename)
-        name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else ""
-        if not name or name.startswith(self._types) or name == self._here:
+        name = str(frame.f_globals.get("__name__"))
+        if not name.startswith("tflite_ort.") or name.startswith(self._types):
+            return
+        if name == self._here:
             return
         self.returns += name in self.files
         if name not in self.files:

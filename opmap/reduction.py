@@ -10,7 +10,6 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.code_means import pools_images, rounded_sums
-from tflite_ort.opmap.idioms.code_products import product_of_codes
 from tflite_ort.opmap.idioms.code_sums import (
     Rescaled,
     amplifies,
@@ -18,6 +17,7 @@ from tflite_ort.opmap.idioms.code_sums import (
     exact_sum,
     in_double,
     is_long,
+    product_of_codes,
     rounded_mean,
     rounded_sum,
     sums_codes,

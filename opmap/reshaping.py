@@ -10,8 +10,7 @@ import numpy as np
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.idioms.bits import bits_of, check_types, number_of
-from tflite_ort.opmap.idioms.computed_axes import ComputedAxis
-from tflite_ort.opmap.idioms.computed_order import transpose_as_computed
+from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, transpose_as_computed
 from tflite_ort.opmap.idioms.indices import affordable, agreeing, failing, sizes_of
 from tflite_ort.opmap.idioms.movement import (
     integers,

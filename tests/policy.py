@@ -67,10 +67,10 @@ LAYERS = {
 # Library -> the only files, or folders, that name it.
 ONLY_IN = {
     "onnxruntime": {
+        "bridge/providers/candidates.py",
         "bridge/providers/native_libraries.py",
         "bridge/providers/onnx_file.py",
         "bridge/providers/plain_session.py",
-        "bridge/providers/selection.py",
         "bridge/providers/session.py",
         "bridge/providers/session_compatibility.py",
         "bridge/providers/settings.py",

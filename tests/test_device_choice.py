@@ -22,10 +22,9 @@ from tflite_ort.command.demo import digits_model
 from tflite_ort.interpreter import device_choice
 from tflite_ort.interpreter.device_trial import RELATIVE, off, tried
 from tflite_ort.providers import candidates as candidates_module
-from tflite_ort.providers.candidates import Candidate, candidates
+from tflite_ort.providers.candidates import Candidate, candidates, device_order
 from tflite_ort.providers.delegates import of_candidate
 from tflite_ort.providers.provider import Device
-from tflite_ort.providers.selection import device_order
 from tflite_ort.providers.traits import CPU, TRAITS
 
 FAST, SLOW, WRONG = (Candidate(f"{name}ExecutionProvider") for name in ("Fast", "Slow", "Wrong"))

@@ -171,7 +171,7 @@ def test_what_a_refused_operator_noted_is_forgotten(g: Graph) -> None:
         g.note("wide", t, "made")
         raise Untranslatable("for a reason")
     assert (g.noted("offered", t), g.noted("wide", t)) == ("channels", None)
-    assert g.made_by(op.output) is op and g.made_by(t) is None
+    assert g.operator_of(op.output) is op and g.operator_of(t) is None
     with g.at(op):
         make = g.later(lambda: g.write(op.output, g.op("Neg", g.read(t))))
     make()

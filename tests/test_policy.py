@@ -213,7 +213,7 @@ VIOLATIONS = [
     (
         "bridge/x.py",
         "import onnxruntime",
-        "onnxruntime is only for bridge/providers/native_libraries.py",
+        "onnxruntime is only for bridge/providers/candidates.py",
     ),
     ("bridge/x.py", "from typer import Typer", "typer is only for bridge/command/"),
     ("bridge/x.py", "def f():\n    import json", "import inside f"),

@@ -12,6 +12,6 @@ from tflite_ort.schema import TensorType
 def test_a_reader_of_conv_2d_enters_few_files(type_: TensorType, returns: int) -> None:
     (op,) = operators(one_convolution(type_))
     reader = walk(op, TYPES)
-    assert "opmap/convolution.py" in reader.files
+    assert "tflite_ort.opmap.convolution" in reader.files
     assert len(reader.files) <= 6, reader.files
     assert reader.returns <= returns

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import field, record, replace
@@ -139,12 +140,12 @@ def _windows(
 
 def _reshaped(node: ir.Node, tensor: TensorView, graph: ir.Graph) -> Whole | None:
     """Give an input the shape that `node`, the only one that reads it, would give it."""
-    value, target = node.inputs
+    value = node.inputs[0]
     (result,) = node.outputs
-    constant = None if target is None else target.const_value
-    if value is None or constant is None or value.shape != tensor.shape:
+    shape = node.constant(1)
+    if value is None or shape is None or value.shape != tensor.shape:
         return None
-    sizes = tuple(int(size) for size in constant.array)
+    sizes = tuple(int(size) for size in shape)
     if min(sizes, default=0) < 1 or any(result is output for output in graph.outputs):
         return None
     if math.prod(sizes) != known_product(tensor.shape):
@@ -209,7 +210,7 @@ def _whole(
     """Where `value` is in what `node`, the only one of `op`, slices; None where its elements do not
     follow each other there."""
     source, sizes = op.inputs[0], tensor.shape
-    bounds = [_number(each) for each in node.inputs[1:]]
+    bounds = [_number(each) for each in node.constants()]
     if source is None or len(bounds) < 3 or None in bounds:
         return None
     start, _, axis, step = [*bounds, 1][:4]
@@ -226,7 +227,6 @@ def _whole(
     return Whole(source.shape, start * known_product(sizes[axis + 1 :]))
 
 
-def _number(value: ir.Value | None) -> int | None:
+def _number(array: npt.NDArray[Any] | None) -> int | None:
     """The only element of a constant."""
-    constant = None if value is None else value.const_value
-    return int(constant.array.item()) if constant is not None and constant.array.size == 1 else None
+    return int(array.item()) if array is not None and array.size == 1 else None

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import onnxruntime
 
 from tflite_ort.base.records import record
+from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.providers.available import load_plugins
 from tflite_ort.providers.names import of_kind, said_name
-from tflite_ort.providers.selection import device_order
-from tflite_ort.providers.session import available_providers, devices
+from tflite_ort.providers.session import ORT_ERRORS, available_providers, devices
 from tflite_ort.providers.traits import TRAITS, traits_of
+from tflite_ort.providers.trials import identity
 from tflite_ort.schema import MissingDelegate
 
 
@@ -94,3 +98,23 @@ def _place(candidate: Candidate, order: Sequence[tuple[str, str]]) -> int:
 def _here(provider: str) -> bool:
     traits = traits_of(provider)
     return not (traits.takes_all_nodes or traits.elsewhere)
+
+
+def device_order() -> list[tuple[str, str]]:
+    """Provider and kind of each device, the first choice of ONNX Runtime's selection first; empty
+    where this release selects none. Nothing is made ready on a device by that."""
+    options = onnxruntime.SessionOptions()
+    if not hasattr(options, "set_provider_selection_policy_delegate"):
+        return []
+    found: list[tuple[str, str]] = []
+
+    def select(devices: Sequence[Any], *_: Any) -> list[Any]:
+        found.extend((each.ep_name, each.device.type.name) for each in devices)
+        return list(devices[-1:])  # the last one is ONNX Runtime's own
+
+    options.set_provider_selection_policy_delegate(select)
+    try:
+        onnxruntime.InferenceSession(serialized(identity()), options)
+    except ORT_ERRORS:
+        return found
+    return found

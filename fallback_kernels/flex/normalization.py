@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from tflite_ort.fallback_kernels import tokenizers
-from tflite_ort.fallback_kernels.idioms.characters import text_array
+from tflite_ort.fallback_kernels.idioms.texts import text_array
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.values.flex import node_of

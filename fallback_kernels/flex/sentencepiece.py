@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.fallback_kernels.flex.rest import refuse_rest
-from tflite_ort.fallback_kernels.idioms.characters import text_array
+from tflite_ort.fallback_kernels.idioms.texts import text_array
 from tflite_ort.fallback_kernels.idioms.row_splits import check_splits
 from tflite_ort.fallback_kernels.idioms.sentencepieces import (
     Around,

@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.idioms.characters import (
-    CHARACTERS,
-    decoded,
-    is_character,
-    split_at,
-    split_at_bytes,
-    text_array,
-)
 from tflite_ort.fallback_kernels.idioms.fingerprint import fingerprint
 from tflite_ort.fallback_kernels.idioms.number_texts import number_of, text_of
 from tflite_ort.fallback_kernels.idioms.regular_expressions import expression_of, names_groups
 from tflite_ort.fallback_kernels.idioms.row_splits import check_splits
 from tflite_ort.fallback_kernels.idioms.short_hashes import plain_hash, sip_hash
-from tflite_ort.fallback_kernels.idioms.summaries import summary
+from tflite_ort.fallback_kernels.idioms.texts import (
+    CHARACTERS,
+    decoded,
+    is_character,
+    split_at,
+    split_at_bytes,
+    summary,
+    text_array,
+)
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.values.flex import node_of

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tflite_ort.fallback_kernels.idioms.characters import WHITE_SPACE, decoded
+from tflite_ort.fallback_kernels.idioms.texts import WHITE_SPACE, decoded
 from tflite_ort.fallback_kernels.idioms.tries import ROOT, Trie
 from tflite_ort.fallback_kernels.registry import Array
 from tflite_ort.schema import KernelError

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from tflite_ort.fallback_kernels.idioms.characters import decoded
+from tflite_ort.fallback_kernels.idioms.texts import decoded
 from tflite_ort.fallback_kernels.idioms.unicode_properties import has_property
 from tflite_ort.schema import KernelError
 

@@ -55,7 +55,7 @@ class Layout(Enum):
         return self.order(shape)
 
     def order(self, sizes: Sequence[Size]) -> tuple[Size, ...]:
-        """As `shape`, of sizes that may have names."""
+        """As `shape`, for sizes of which some have names."""
         return tuple([sizes[i] for i in self.permutation(len(sizes))])
 
 
@@ -81,8 +81,8 @@ Form = tuple[Layout, Domain]
 
 
 def form_suffix(tensor: TensorView, form: Form) -> str:
-    """What follows the name of `tensor` in the name of a value that has it in `form`; nothing where
-    it is as TFLite has it, or as uint8 codes for int8 ones."""
+    """The end of the name of a value that is `tensor` in `form`. It is empty for the form that
+    TFLite has, and for carried codes."""
     layout, domain = form
     if domain is Domain.REAL and not tensor.is_quantized:
         return _SUFFIXES[layout]

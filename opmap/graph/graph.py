@@ -106,8 +106,8 @@ class Graph(QuantizedNodes):
         return forms[form]
 
     def whole(self, tensor: TensorView) -> ir.Value:
-        """The integers of `tensor` in int64, which are places, sizes or counts: a scale that the
-        file gives them means nothing."""
+        """The integers of `tensor` in int64, such as indices, sizes or counts. Their scale, if the
+        file has one, is ignored."""
         return self.cast(self.read(tensor, domain=Domain.FILE), ir.DataType.INT64)
 
     def write(
@@ -327,15 +327,17 @@ class Graph(QuantizedNodes):
     def _is_long_again(
         self, tensor: TensorView, form: Form, forms: Mapping[Form, ir.Value]
     ) -> bool:
-        """Whether a long name of real numbers would say again what codes of the tensor are called:
-        names of hundreds of letters take more room in files than small weights."""
+        """Whether the codes of the tensor have its long name already, and `form` is its real
+        numbers: these get a short name. Names of hundreds of letters take more room than small
+        weights."""
         if form[1] is not Domain.REAL or not tensor.is_quantized:
             return False
         codes = any(domain is not Domain.REAL for _, domain in forms)
         return codes and len(self._base(tensor)) > _LONG_NAME
 
     def _base(self, tensor: TensorView) -> str:
-        """What names of values of `tensor` begin with: its name, and its index if that is taken."""
+        """The name of `tensor`, with its index if the name is taken. Names of its values begin
+        so."""
         if tensor.index not in self._bases:
             name = self._within + (tensor.name or "tensor")
             taken = not tensor.name or name in self._names

@@ -237,7 +237,7 @@ class Nodes:
         self._notes[what, tensor.index] = fact
 
     def noted(self, what: str, tensor: TensorView) -> Any:
-        """What `note` was told last; None where it was told nothing."""
+        """The last fact that `note` got; None if it got none."""
         return self._notes.get((what, tensor.index))
 
     def forget_notes(self) -> None:
@@ -245,7 +245,8 @@ class Nodes:
         self._notes.clear()
 
     def later(self, make: Callable[[], None]) -> Callable[[], None]:
-        """`make` for a later operator: its nodes are named after the present one."""
+        """`make`, to be called during a later operator; its nodes are named after the present
+        one."""
         label = self._label
 
         def made() -> None:
@@ -255,13 +256,13 @@ class Nodes:
 
         return made
 
-    def made_by(self, tensor: TensorView) -> OperatorView[Any] | None:
-        """The operator whose nodes make `tensor`."""
+    def operator_of(self, tensor: TensorView) -> OperatorView[Any] | None:
+        """The operator whose nodes make `tensor`, in a called subgraph too."""
         return self._made_by.get(tensor.index)
 
     def layout(self, *tensors: TensorView, rows: bool = False) -> Layout:
-        """The layout in which reading all `tensors` moves the least data; what the operator makes
-        is moved too where it is a result of the graph.
+        """The layout in which reading all `tensors` moves the least data. The result of the present
+        operator counts too, if it is a result of the graph.
 
         Args:
             rows: rows will do too, where all tensors have the same rows or are a constant row.
@@ -299,7 +300,7 @@ class Nodes:
 
 
 class Attempt:
-    """What a graph had before the nodes of an operator, which it has again if the operator is
+    """The state of a graph before an operator. The graph returns to it if the operator is
     untranslatable."""
 
     __slots__ = ("_before", "_graph")

@@ -185,8 +185,8 @@ class QuantizedNodes(Nodes):
         return self.op("Max", value, self.constant(np.finfo(np.float32).min))
 
     def _recoded(self, value: ir.Value) -> ir.Value:
-        """`apart` of codes that become others. Of a LeakyRelu between them, whose slope changes
-        nothing, ONNX Runtime makes one lookup in a table of all codes."""
+        """`apart`, for codes that become other codes. ONNX Runtime turns a LeakyRelu between codes
+        into one lookup in a table; here its slope is 1 and changes nothing."""
         if not self.target.optimized:
             return self.apart(value)
         return self.op("LeakyRelu", value, alpha=1.0)
@@ -199,8 +199,8 @@ class QuantizedNodes(Nodes):
         )
 
     def steps_of_codes(self, codes: ir.Value, tensor: TensorView, step: float) -> ir.Value:
-        """Carried codes like those of `tensor` in float32, counted from code 0 of the file, times
-        `step`."""
+        """Codes that are carried as those of `tensor`, in float32: counted from code 0 of the file,
+        times `step`."""
         return self.op("DequantizeLinear", codes, *self._code_parameters(tensor, step))
 
     def quantize_codes(self, value: ir.Value, tensor: TensorView) -> ir.Value:
@@ -266,8 +266,8 @@ class QuantizedNodes(Nodes):
     def _code_parameters(
         self, tensor: TensorView, step: float, type_: TensorType | None = None
     ) -> tuple[ir.Value, ir.Value]:
-        """A scale of `step`, and the zero point with which codes of `type_`, carried ones if it is
-        None, are those of the file."""
+        """A scale of `step`, and the code of `type_` that stands for code 0 of the file. `type_` is
+        that of carried codes if it is None."""
         type_ = carried_type(tensor) if type_ is None else type_
         zero_point = np.asarray(_shift(tensor.type, type_), NUMPY_DTYPE[type_])
         return self.constant(np.float32(step)), self.constant(zero_point)

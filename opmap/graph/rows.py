@@ -23,7 +23,7 @@ RESHAPES = frozenset({Op.RESHAPE, Op.SQUEEZE, Op.EXPAND_DIMS})
 
 
 def has_rows(tensor: TensorView) -> bool:
-    """Whether a tensor of rank 3 or more can be made rows, and of these itself again."""
+    """Whether a tensor of rank 3 or more can become rows, and rows the tensor again."""
     shape, quantization = tensor.shape, tensor.quantization
     if tensor.rank < 3 or not is_known(shape[-1]) or tensor.is_variable:
         return False
@@ -40,8 +40,8 @@ def row_shape(tensor: TensorView) -> tuple[int, int]:
 
 
 def rows_agree(tensors: Sequence[TensorView]) -> bool:
-    """Whether operands that broadcast do so too as rows: all that are computed have the same rows,
-    and the others are a constant row, or have these rows."""
+    """Whether operands broadcast as rows too. All computed ones have the same rows; a constant has
+    these rows, or is a single row."""
     computed = [tensor for tensor in tensors if not tensor.is_constant]
     others = [tensor for tensor in tensors if tensor.is_constant and not is_vector(tensor)]
     shapes = [_without_ones(tensor) for tensor in (*computed, *others)]

@@ -59,12 +59,12 @@ def take_window(
     """
     given, reads = graph.inputs[source], graph.read_counts()
     reads.update(id(value) for value in graph.outputs)
-    written = _made_of(graph.outputs[result], ("Reshape", "Transpose", "Cast"), reads)
+    written = _chain_of(graph.outputs[result], ("Reshape", "Transpose", "Cast"), reads)
     steps = written[-1]
     join = steps.producer()
     if steps.marks != _STEPS or join is None or join.inputs[0] is None:
         return None
-    kept = _made_of(join.inputs[0], ("Cast", "Slice", "Transpose", "Reshape"), reads)
+    kept = _chain_of(join.inputs[0], ("Cast", "Slice", "Transpose", "Reshape"), reads)
     if kept[-1] is not given or reads[id(given)] != 1 or len(kept) < 4:
         return None
     assert steps.dtype is not None
@@ -77,9 +77,9 @@ def take_window(
     return steps.shape, steps.dtype.numpy()
 
 
-def _made_of(value: ir.Value, op_types: Sequence[str], reads: Counter[int]) -> list[ir.Value]:
-    """`value` and what it is made of by nodes of these types in turn, each read once; Cast may be
-    missing."""
+def _chain_of(value: ir.Value, op_types: Sequence[str], reads: Counter[int]) -> list[ir.Value]:
+    """`value` and the values before it, through nodes of these types in turn. Each value is read
+    once. A Cast may be missing."""
     found = [value]
     for op_type in op_types:
         node = found[-1].producer()
@@ -93,7 +93,7 @@ def _made_of(value: ir.Value, op_types: Sequence[str], reads: Counter[int]) -> l
 
 
 def _sizes(kept: Sequence[ir.Value], given: ir.Value) -> tuple[int, int]:
-    """The number of steps, which is where the Slice ends, and how many numbers each has."""
+    """The number of steps, where the Slice ends, and the count of numbers in a step."""
     nodes = (value.producer() for value in kept)
     (end,) = (node.inputs[2] for node in nodes if node is not None and node.op_type == "Slice")
     assert end is not None

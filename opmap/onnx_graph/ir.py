@@ -177,6 +177,15 @@ class Node:
         for value in self.outputs:
             value._producer = self
 
+    def constant(self, place: int) -> Array | None:
+        """The elements of a constant input; None of any other, and where there is none."""
+        value = self.inputs[place] if place < len(self.inputs) else None
+        return None if value is None or value.const_value is None else value.const_value.array
+
+    def constants(self) -> list[Array | None]:
+        """`constant` of all inputs but the first, which as a rule is computed."""
+        return [self.constant(place) for place in range(1, len(self.inputs))]
+
     def give(self, position: int, value: Value) -> None:
         """Compute `value` in the place of an output, which another node is to make."""
         self.outputs = (*self.outputs[:position], value, *self.outputs[position + 1 :])

@@ -22,8 +22,8 @@ _Asked = tuple[Rule, Callable[..., Any]]
 def rewrite_operators(
     producers: Producers, registry: Registry[Translator], target: Target
 ) -> tuple[Producers, Mapping[int, Sequence[Cut]]]:
-    """The operators of a graph by the rules on operators, and by index of an operator what is cut
-    before it."""
+    """The operators that rules make of those of a graph, and by index of an operator the rows that
+    are cut before it."""
     cuts: dict[int, Sequence[Cut]] = {}
     present = frozenset([op.op for op in producers.operators])
     for rule in RULES:

@@ -116,7 +116,7 @@ def _one_by_one(
     grouped: Mapping[int, Group],
     cuts: Mapping[int, Sequence[Cut]],
 ) -> Iterator[OperatorView[Any]]:
-    """The operators that are not translated with their group; that, and cuts, are done on the
+    """The operators that are translated alone. Groups and cuts are added to the graph on the
     way."""
     waiting, left = dict[int, list[OperatorView[Any]]](), set[int]()
     for op in operators:
@@ -208,8 +208,8 @@ def _dimensions(tensor: TensorView, name: str, names: dict[int, str]) -> Sequenc
 
 
 def _output(g: Graph, tensor: TensorView, name: str, dimensions: dict[int, str]) -> ir.Value:
-    """An output of the graph called `name`, in the layout that the target has for it, that shares
-    its value with no other."""
+    """An output of the graph called `name`, in the target's layout. It shares its value with no
+    other output."""
     layout = g.target.layout(tensor)
     value = g.read(tensor, layout=layout, domain=g.target.boundary)
     if value.producer() is None or value.name in g.output_names:

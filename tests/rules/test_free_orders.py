@@ -15,7 +15,6 @@ from tests.rules.test_paired_layers import codes, images_of
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.lowering import OPSET
 from tflite_ort.opmap.rules.nodes import paired_layers
-from tflite_ort.opmap.rules.nodes.block_nodes import constant
 from tflite_ort.opmap.rules.nodes.integer_layers import Layer
 from tflite_ort.opmap.rules.nodes.paired_layers import make_paired
 from tflite_ort.providers.graph_session import graph_session
@@ -142,7 +141,7 @@ def test_random_graphs_give_the_same_codes(request: pytest.FixtureRequest) -> No
         signed += len(signed_layers(graph))
         for node, before in zip(graph.nodes, other.nodes, strict=True):
             if node.op_type == "QLinearConv":
-                weights, own = constant(node, 3), constant(before, 3)
+                weights, own = node.constant(3), before.constant(3)
                 assert weights is not None and own is not None
                 same = np.array_equal(weights.astype(np.uint8) ^ 128, own)
                 moved += weights.dtype == np.int8 and not same

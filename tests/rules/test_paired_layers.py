@@ -17,7 +17,6 @@ from tests.rules.test_symmetric_layers import Drawn
 from tflite_ort import Interpreter, Tuning
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.nodes import paired_layers
-from tflite_ort.opmap.rules.nodes.block_nodes import constant
 from tflite_ort.opmap.rules.nodes.integer_layers import FREE, Layer
 from tflite_ort.opmap.rules.nodes.paired_layers import make_paired
 from tflite_ort.opmap.rules.nodes.paired_weights import are_exact, paired
@@ -259,7 +258,7 @@ def test_weights_that_stay_unsigned_are_the_same_after_a_copy_of_channels() -> N
     assert layer.rest().ravel().tolist() == [-130, 125, -123, -2]
     layer.make([2, 1, FREE, 1])
     layer.store(graph)
-    stored = [np.zeros(0) if (array := constant(node, i)) is None else array for i in range(9)]
+    stored = [np.zeros(0) if (array := node.constant(i)) is None else array for i in range(9)]
     assert stored[3].ravel().tolist() == [7, 255, 130, 255] and stored[3].dtype == np.uint8
     assert stored[5].dtype == np.uint8 and stored[5] == 130
     assert stored[8].tolist() == [2, 1, 0, 1] and node.attributes["group"] == 4

@@ -50,7 +50,7 @@ class Reading(NamedTuple):
     result_zero: int
 
     def codes(self, totals: npt.NDArray[np.int64], cells: int) -> npt.NDArray[np.float32]:
-        """What it makes of sums of carried codes."""
+        """The codes of the means, for sums of carried codes."""
         counted = (totals - cells * self.zero).astype(np.float32)
         codes = np.rint(counted * (self.step / np.float32(cells))) + np.float32(self.result_zero)
         return np.asarray(np.clip(codes, 0, LARGEST), np.float32)
@@ -106,7 +106,7 @@ def _pooled(op: View, g: Graph, layout: Layout, found: Reading) -> None:
 # An operator is translated twice, and operators of a network are alike.
 @lru_cache(maxsize=256)
 def _reading(sums: Sums) -> Reading | None:
-    """The one with which QLinearGlobalAveragePool rounds every sum as LiteRT does, or all but a few
+    """The reading with which QLinearGlobalAveragePool rounds all sums as LiteRT does, except a few
     that are next to a half; None if there is none."""
     if not (1 < sums.cells <= _MOST_CELLS and is_pooled(sums.ratio / sums.divisor)):
         return None
@@ -156,7 +156,7 @@ def _rounded(sums: Sums, totals: npt.NDArray[np.int64]) -> npt.NDArray[np.float3
 
 
 def _zero_points(sums: Sums) -> Iterator[tuple[int, int]]:
-    """Both zero points, and others from which all codes are the same numbers."""
+    """Pairs of zero points with which all codes stand for the same numbers."""
     for move in (*_MOVES, -sums.zero):
         zero = sums.zero + move
         moved = sums.result_zero + move * sums.ratio * sums.cells / sums.divisor

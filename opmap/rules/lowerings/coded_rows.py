@@ -21,7 +21,7 @@ from tflite_ort.schema.values.sizes import is_known
 
 
 def coded_rows(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
-    """FULLY_CONNECTED of floats, which are rounded or are digits of 8 bits."""
+    """FULLY_CONNECTED of floats, which become codes of 8 bits, or digits of 8 bits."""
     input, filter = op["input"], op["filter"]
     if input.is_quantized or not filter.is_constant or not filter.shape[1]:
         return ()
@@ -55,13 +55,13 @@ def _product(
     count: int,
     added: ir.Value | None,
 ) -> ir.Value:
-    """Of rows that are rounded as TFLite rounds them, or of a single one in digits."""
+    """The product of rows that are rounded as TFLite rounds them, or of a single row in digits."""
     terms = [(rows, matrix)]
     return sum_of_products(g, terms, rounding=rounding, single_row=count == 1, added=added)
 
 
 def _sharing(op: View, g: Graph) -> int:
-    """How many layers of the size of `op` read its rows, it being one of them."""
+    """How many layers of the size of `op` read its rows, `op` included."""
     size = op["filter"].shape
     layers = (each for each in g.uses.readers(op["input"]) if each.op is Op.FULLY_CONNECTED)
     alike = sum(

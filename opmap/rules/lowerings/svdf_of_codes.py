@@ -112,7 +112,7 @@ def _svdf_of_window(op: View, g: Graph, lift: int) -> None:
     if lift:
         sums = g.op("Mod", sums, g.constant(ALL * factor), fmod=1)
         sums = g.op("Add", sums, g.constant(half - (lift + 0.5) * factor))
-    g.write(op.output, _whole_codes(g, sums), domain=Domain.STORED)
+    g.write(op.output, _integer_codes(g, sums), domain=Domain.STORED)
 
 
 def _newest(op: View, g: Graph) -> ir.Value:
@@ -156,7 +156,7 @@ def _output_codes(op: View, g: Graph, sums: ir.Value, lift: int) -> ir.Value:
         return output_codes(op, g, sums, lift)
     factor, half = scaling
     sums = g.op("Mul", sums, g.constant(factor))
-    return _whole_codes(g, g.op("Add", sums, g.constant(half - lift * factor)))
+    return _integer_codes(g, g.op("Add", sums, g.constant(half - lift * factor)))
 
 
 def _scaling(op: View) -> tuple[float, float] | None:
@@ -185,8 +185,8 @@ def _rounds_alike(op: View, lift: int) -> bool:
     return rounds_alike(output_multiplier(op), (terms + 4) * largest * 2.0**-53, bits=8)
 
 
-def _whole_codes(g: Graph, value: ir.Value) -> ir.Value:
-    """The whole parts of `value`, from 0 to 255, as codes."""
+def _integer_codes(g: Graph, value: ir.Value) -> ir.Value:
+    """`value`, from 0 to 255, rounded down to codes."""
     value = clip(g, value, (0, REACH))
     value.marks |= {_WHOLE_PARTS}
     return g.cast(value, ir.DataType.UINT8)

@@ -19,7 +19,7 @@ _FITS = 2.0**13
 
 
 def widened_by_table(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
-    """The 32-bit codes of each 16-bit code."""
+    """By 16-bit code, the 32-bit code."""
     input, output = op["input"], op.output
     if (input.type, output.type) != (TensorType.INT16, TensorType.INT32):
         return ()

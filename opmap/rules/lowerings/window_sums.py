@@ -79,10 +79,10 @@ def _runs(options: Pool2DOptions, size: int, kernel: int, stride: int) -> list[R
         return None
     together = [Run(whole[0], whole[-1] + kernel, kernel)] if whole else []
     ahead, behind = starts[:first], starts[first + len(whole) :]
-    return [*_each_cut(ahead, size, kernel), *together, *_each_cut(behind, size, kernel)]
+    return [*_cut_windows(ahead, size, kernel), *together, *_cut_windows(behind, size, kernel)]
 
 
-def _each_cut(starts: Sequence[int], size: int, kernel: int) -> Iterator[Run]:
+def _cut_windows(starts: Sequence[int], size: int, kernel: int) -> Iterator[Run]:
     """The windows that begin at `starts`, without what lies outside of the image."""
     for start in starts:
         begin, end = max(start, 0), min(start + kernel, size)

@@ -15,24 +15,18 @@ BY_ELEMENT = frozenset({"Add", "Clip", "Exp", "HardSwish", "Mul", "Neg", "Recipr
 BY_ELEMENT |= {"Sigmoid", "Sub", "Tanh"}
 
 
-def constant(node: ir.Node, place: int) -> Array | None:
-    """The elements of a constant input; None of any other."""
-    value = node.inputs[place] if place < len(node.inputs) else None
-    return None if value is None or value.const_value is None else value.const_value.array
-
-
 def is_convolution(node: ir.Node) -> bool:
     """Whether it is a two-dimensional convolution of floats by constants."""
     if node.op_type != "Conv" or node.domain:
         return False
-    weights = constant(node, 1)
-    bias_is_known = len(node.inputs) < 3 or node.inputs[2] is None or constant(node, 2) is not None
+    weights = node.constant(1)
+    bias_is_known = len(node.inputs) < 3 or node.inputs[2] is None or node.constant(2) is not None
     return weights is not None and weights.ndim == 4 and weights.dtype == "f4" and bias_is_known
 
 
 def weights_of(node: ir.Node) -> Array:
     """The filters of a convolution."""
-    weights = constant(node, 1)
+    weights = node.constant(1)
     assert weights is not None
     return weights
 

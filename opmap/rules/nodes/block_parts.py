@@ -8,7 +8,6 @@ from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.channels import Uses
 from tflite_ort.opmap.rules.nodes.block_nodes import (
     BY_ELEMENT,
-    constant,
     is_convolution,
     is_dense,
     replace_constant,
@@ -28,7 +27,7 @@ def part_all(graph: ir.Graph, uses: Uses, block: int) -> None:
 
 def _bounds(node: ir.Node) -> tuple[int, int] | None:
     """The channels that a Slice takes: the first, and the one after the last."""
-    constants = [constant(node, place) for place in range(1, len(node.inputs))]
+    constants = node.constants()
     if node.op_type != "Slice" or any(each is None or each.size != 1 for each in constants):
         return None
     first, last, *rest = (int(each.item()) for each in constants if each is not None)
@@ -80,7 +79,7 @@ def _part(
             made.append(copy)
             if is_convolution(each):
                 for place in (1, 2):
-                    array = constant(each, place)
+                    array = each.constant(place)
                     if array is not None:
                         replace_constant(graph, copy, place, array[slice(*bounds)])
     gone = {id(node) for node in (*chain, *(node for node, _ in slices))}

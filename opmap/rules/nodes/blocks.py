@@ -39,7 +39,6 @@ from tflite_ort.opmap.rules.channels import (
 )
 from tflite_ort.opmap.rules.nodes.block_nodes import (
     BY_ELEMENT,
-    constant,
     is_convolution,
     is_dense,
     is_depthwise,
@@ -80,7 +79,7 @@ class _FloatLayer:
 
     def __init__(self, node: ir.Node) -> None:
         self.node, self.is_dense = node, is_dense(node)
-        self.weights, self._bias = weights_of(node), constant(node, 2)
+        self.weights, self._bias = weights_of(node), node.constant(2)
 
     @classmethod
     def of(cls, node: ir.Node) -> _FloatLayer | None:
@@ -115,7 +114,7 @@ class _FloatLayer:
     def store(self, graph: ir.Graph) -> None:
         """Give the node its new constants."""
         for place, array in ((1, self.weights), (2, self._bias)):
-            if array is not None and array is not constant(self.node, place):
+            if array is not None and array is not self.node.constant(place):
                 replace_constant(graph, self.node, place, array)
 
 
@@ -180,7 +179,7 @@ def _widen(graph: ir.Graph, tied: dict[int, ir.Value], order: Sequence[int]) -> 
 
 def _widen_operands(graph: ir.Graph, node: ir.Node, channels: int, order: Sequence[int]) -> None:
     for place in range(len(node.inputs)):
-        array = constant(node, place)
+        array = node.constant(place)
         change = None if array is None else _change(node, place, array, channels)
         if array is not None and array.size > 1 and change is not None:
             replace_constant(graph, node, place, change(order))

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.channels import Part, Uses, tied
-from tflite_ort.opmap.rules.nodes.block_nodes import constant
 from tflite_ort.opmap.rules.nodes.integer_layers import BY_CHANNEL, Layer, by_channel
 from tflite_ort.opmap.rules.nodes.paired_weights import Rows, are_exact
 
@@ -32,7 +31,7 @@ def may_be_exact(node: ir.Node) -> bool:
 
     Weights with other zero points have one scale for all, and need further channels.
     """
-    weights, zero = constant(node, 3), constant(node, 5)
+    weights, zero = node.constant(3), node.constant(5)
     if weights is None or zero is None or weights.ndim != 4 or weights.dtype != np.uint8:
         return False
     if node.attributes.get("group", 1) != 1 or zero.size not in (1, len(weights)):
@@ -150,11 +149,11 @@ class _Orders:
         order: npt.NDArray[np.intp],
     ) -> None:
         for layer, part in readers:
-            layer.read_in_order(_whole(layer.channels, part, order))
+            layer.read_in_order(_order_of_all(layer.channels, part, order))
         for part in parts.values():
             maker = self._layers.get(id(part.value.producer()))
             if maker is not None:
-                maker.make(_whole(len(maker.weights), part, order).tolist())
+                maker.make(_order_of_all(len(maker.weights), part, order).tolist())
 
 
 def _overlap(parts: Iterable[Part]) -> bool:
@@ -163,7 +162,7 @@ def _overlap(parts: Iterable[Part]) -> bool:
     return any(a.value is b.value and b.first - a.first < b.count for a, b in pairwise(found))
 
 
-def _whole(count: int, part: Part, order: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+def _order_of_all(count: int, part: Part, order: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """The order of all channels, of which those of a part change places."""
     whole = np.arange(count)
     whole[part.places] = part.first + order

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.channels import FREE, Uses, maps_by_channel, tied_maps
-from tflite_ort.opmap.rules.nodes.block_nodes import constant, replace_constant
+from tflite_ort.opmap.rules.nodes.block_nodes import replace_constant
 
 Array = npt.NDArray[Any]
 _WEIGHTS, _SCALE, _ZERO, _BIAS = 3, 4, 5, 8
@@ -46,7 +46,7 @@ class Layer:
             return None
         places = (_WEIGHTS, _SCALE, _ZERO, *range(_BIAS, len(node.inputs)))
         constants = {
-            place: array for place in places if (array := constant(node, place)) is not None
+            place: array for place in places if (array := node.constant(place)) is not None
         }
         weights = constants.get(_WEIGHTS)
         if len(constants) < len(places) or weights is None or weights.ndim != 4:
@@ -123,7 +123,7 @@ class Layer:
 
     def make(self, order: Sequence[int]) -> None:
         """Make other channels than before; those of free places are zeros."""
-        self._constants = _made(self._constants, order)
+        self._constants = _for_channels(self._constants, order)
         if not self.is_dense:
             self.node.attributes["group"] = len(order)
         self._changed = True
@@ -187,7 +187,7 @@ class Layer:
         if self._changed:
             constants = self._constants if self.signed else _moved(self._constants, np.uint8)
             for place, array in constants.items():
-                if array is not constant(self.node, place):
+                if array is not self.node.constant(place):
                     replace_constant(graph, self.node, place, array)
 
     def beside(self, before: Layer, order: Sequence[int], step: int) -> tuple[Layer, Layer]:
@@ -206,8 +206,8 @@ class Layer:
         for level, part in enumerate(_parts(rest)):
             those = np.flatnonzero(np.array(counts) > level)
             weights[those, starts[those] + level] = part[those, 0]
-        copied = _beside(before.node, before.source, _made(before._constants, sources))
-        constants = _made(self._constants, order)
+        copied = _beside(before.node, before.source, _for_channels(before._constants, sources))
+        constants = _for_channels(self._constants, order)
         constants |= {_WEIGHTS: weights, _ZERO: np.zeros_like(constants[_ZERO])}
         return copied, _beside(self.node, copied.node.outputs[0], constants)
 
@@ -266,7 +266,7 @@ def _along(zero: Array, dtype: npt.DTypeLike) -> Array:
     return zero.astype(dtype).reshape(-1, 1, 1, 1)
 
 
-def _made(constants: dict[int, Array], order: Sequence[int]) -> dict[int, Array]:
+def _for_channels(constants: dict[int, Array], order: Sequence[int]) -> dict[int, Array]:
     """The constants of a layer for other output channels."""
     count = len(constants[_WEIGHTS])
     places = np.array(order)

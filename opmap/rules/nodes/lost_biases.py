@@ -68,6 +68,5 @@ def _is_lost(layer: ir.Node, readers: Sequence[ir.Node]) -> bool:
     added = [each.const_value.array for each in given if each is not None and each.const_value]
     if len(added) != 1 or added[0].ndim != 1 or not np.isfinite(added[0]).all():
         return False
-    shapes = (each.inputs[1] for each in readers if each.op_type == "Reshape")
-    sizes = (each.const_value for each in shapes if each is not None)
-    return all(each is not None and each.array[-1] == added[0].size for each in sizes)
+    shapes = [each.constant(1) for each in readers if each.op_type == "Reshape"]
+    return all(shape is not None and shape[-1] == added[0].size for shape in shapes)

@@ -110,7 +110,7 @@ class _Turn:
         lookup = None if rows is None else rows.producer()
         if lookup is None or lookup.op_type != "Gather" or lookup.attributes.get("axis", 0):
             return None
-        table, index = _array(lookup.inputs[0]), lookup.inputs[1]
+        table, index = lookup.constant(0), lookup.inputs[1]
         if table is None or table.ndim != 3 or index is None:
             return None
         position = ir.before_reshapes(index)
@@ -150,7 +150,7 @@ class _Layer:
     @classmethod
     def of(cls, reshape: ir.Node, readers: Readers, outputs: AbstractSet[int]) -> _Layer | None:
         """None where what a Reshape makes is no such product."""
-        source, shape = reshape.inputs[0], _array(reshape.inputs[1])
+        source, shape = reshape.inputs[0], reshape.constant(1)
         product = None if source is None else source.producer()
         if product is None or not _has_units(product) or shape is None or shape.size < 2:
             return None
@@ -163,7 +163,7 @@ class _Layer:
         if len(turned) < 2 or not all(turned[0].is_like(turn) for turn in turned[1:]):
             return None
         made = (product.outputs[0], reshape.outputs[0], *parts)
-        angles = [_array(turned[0].node.inputs[place]) for place in _ANGLES]
+        angles = [turned[0].node.constant(place) for place in _ANGLES]
         if angles[0] is None or angles[1] is None or not outputs.isdisjoint(map(id, made)):
             return None
         size = 2 * angles[0].shape[1]
@@ -197,7 +197,7 @@ class _Layer:
 
     def _shape_of(self, heads: int, turn: _Turn | None) -> Sequence[int]:
         """The shape in which a part is turned, or read."""
-        given = None if turn is None or turn.before is None else _array(turn.before.inputs[1])
+        given = None if turn is None or turn.before is None else turn.before.constant(1)
         return [*self.shape[:-1], heads * self.size] if given is None else given.tolist()
 
     def join(self, made: _Made) -> None:
@@ -209,7 +209,7 @@ class _Layer:
         self.reshape.inputs = self.reshape.inputs[0], sizes
         angles, count = list[ir.Value](), 0
         for number, still in zip(_ANGLES, (1, 0), strict=True):
-            array = _array(turn.node.inputs[number])
+            array = turn.node.constant(number)
             assert array is not None
             count, key = len(array), (id(turn.node.inputs[number]), number)
             array = np.concatenate([array, np.full_like(array[:1], still)])
@@ -242,8 +242,7 @@ class _Layer:
         shape = self.groups, sum(self.heads), self.size
         order = np.arange(self.units).reshape(shape).swapaxes(0, 1).ravel()
         inputs = list(self.product.inputs)
-        for place, value in enumerate(inputs[1:], 1):
-            array = _array(value)
+        for place, array in enumerate(self.product.constants(), 1):
             if array is not None:
                 by_unit = np.ascontiguousarray(array.reshape(self.units, -1)[order])
                 name = f"heads/{self.product.name}_{place}"
@@ -269,7 +268,7 @@ def _parts(cuts: Sequence[ir.Node], shape: Array) -> dict[ir.Value, int] | None:
     they do not make all of it, one after the other."""
     found, end = dict[ir.Value, int](), 0
     for node in cuts:
-        bounds = [_array(value) for value in node.inputs[1:]]
+        bounds = node.constants()
         if node.op_type != "Slice" or len(bounds) != 4:
             return None
         numbers = [None if each is None or each.size != 1 else int(each.item()) for each in bounds]
@@ -284,12 +283,7 @@ def _has_units(node: ir.Node) -> bool:
     """Whether it is a product of which each unit has constants of its own, beside the rows."""
     if node.op_type != "MatMulNBits" or len(node.inputs) > 3:
         return False
-    return all(_array(value) is not None for value in node.inputs[1:])
-
-
-def _array(value: ir.Value | None) -> Array | None:
-    """The elements of a constant."""
-    return None if value is None or value.const_value is None else value.const_value.array
+    return all(array is not None for array in node.constants())
 
 
 def _reader(value: ir.Value, readers: Readers) -> ir.Node | None:

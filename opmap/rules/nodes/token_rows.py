@@ -87,10 +87,9 @@ def as_numbers(graph: ir.Graph, inputs: Collection[int]) -> list[int]:
 def _look_up(graph: ir.Graph, node: ir.Node, readers: Readers) -> None:
     """Let a Gather give by a number what it gave by a list of one: in the shape that it is read in,
     if that is one."""
-    table = node.inputs[0]
+    table, array, result = node.inputs[0], node.constant(0), node.outputs[0]
     assert table is not None
-    assert table.const_value is not None
-    array, result = table.const_value.array, node.outputs[0]
+    assert array is not None
     wanted: Shape = (1, *array.shape[1:])
     read = readers.get(id(result), [])
     targets = {_target(reader) for reader in read}
@@ -109,8 +108,7 @@ def _look_up(graph: ir.Graph, node: ir.Node, readers: Readers) -> None:
 def _is_lookup(node: ir.Node, index: ir.Value) -> bool:
     """Whether a node looks up a row of a constant table."""
     is_gather = node.op_type == "Gather" and not node.attributes.get("axis", 0)
-    table = node.inputs[0] if is_gather and node.inputs[1] is index else None
-    return table is not None and table.const_value is not None
+    return is_gather and node.inputs[1] is index and node.constant(0) is not None
 
 
 def _as_place(graph: ir.Graph, index: ir.Value, name: str) -> ir.Node:
@@ -128,10 +126,10 @@ def _replace(graph: ir.Graph, values: dict[int, ir.Value]) -> None:
 
 def _target(node: ir.Node) -> Shape | None:
     """The shape that a Reshape gives; None for another node, or where that is not known."""
-    sizes = node.inputs[1] if node.op_type == "Reshape" else None
-    if sizes is None or sizes.const_value is None:
+    sizes = node.constant(1) if node.op_type == "Reshape" else None
+    if sizes is None:
         return None
-    shape = tuple(int(size) for size in sizes.const_value.array)
+    shape = tuple(int(size) for size in sizes)
     return None if min(shape, default=1) < 1 else shape
 
 

@@ -32,7 +32,7 @@ def without_pad(op: View, g: Graph) -> View:
 
 def over_pad(op: View, g: Graph) -> View:
     """As `without_pad`, for every PAD of rows and columns with zeros."""
-    maker = g.made_by(op["input"])
+    maker = g.operator_of(op["input"])
     pads = None if maker is None else _edges_of_zeros(maker)
     if maker is None or pads is None:
         return op

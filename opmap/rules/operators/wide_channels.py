@@ -32,8 +32,8 @@ _FEWEST_RUNS = 1000
 
 
 def over_wide(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
-    """A convolution over an input that is there with more channels. A CONV_2D lets a later
-    depthwise convolution have more channels of what it makes."""
+    """A convolution that reads the wider copy of its input, if there is one. A CONV_2D of codes
+    offers later depthwise convolutions a wider copy of its result."""
     if op.op is Op.DEPTHWISE_CONV_2D:
         wide = _depthwise_over_wide(op, g)
         return () if wide is op else [Lowering("wide", {}, partial(_narrowed, op, wide, g, rest))]
@@ -68,7 +68,7 @@ def _depthwise_over_wide(op: View, g: Graph) -> View:
     runs = output.shape[1] * output.shape[2] * kernel[0] * kernel[1]
     if input.shape[3] != channels or channels < _STEP or runs < _FEWEST_RUNS:
         return op
-    wide = _accepted(g, input) if channels % _STEP else None
+    wide = _offered(g, input) if channels % _STEP else None
     return op if wide is None else _of_channels(op, wide)
 
 
@@ -81,26 +81,26 @@ def _narrowed(op: View, wide: View, g: Graph, rest: Rest) -> None:
     g.note(_WIDE, op.output, wide.output)
 
 
-def _accepted(g: Graph, tensor: TensorView) -> TensorView | None:
-    """`tensor` with more channels, made now if it was only offered; None where it was not."""
+def _offered(g: Graph, tensor: TensorView) -> TensorView | None:
+    """The wider copy of `tensor`, which is made now if it was offered; None without an offer."""
     offer: tuple[TensorView, Callable[[], None]] | None = g.noted(_OFFER, tensor)
     if offer is not None:
         wide, make = offer
         make()
         g.note(_OFFER, tensor, None)
         g.note(_WIDE, tensor, wide)
-    return _made_wide(g, tensor)
+    return _with_more_channels(g, tensor)
 
 
-def _made_wide(g: Graph, tensor: TensorView) -> TensorView | None:
+def _with_more_channels(g: Graph, tensor: TensorView) -> TensorView | None:
     found: TensorView | None = g.noted(_WIDE, tensor)
     return found
 
 
 def _convolution_of_wide(op: View, g: Graph) -> View:
-    """CONV_2D over an input that is there with more channels, else `op`."""
+    """CONV_2D over the wider copy of its input, else `op`."""
     input, filter = op["input"], op["filter"]
-    wide = _made_wide(g, input)
+    wide = _with_more_channels(g, input)
     if wide is None or not _multiplies_signed(op, g) or filter.shape[3] != input.shape[3]:
         return op
     return with_inputs(op, input=wide, filter=_widened(filter, 3, wide.shape[3]))

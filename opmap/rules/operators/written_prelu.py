@@ -43,7 +43,7 @@ _TREES: Sequence[tuple[Node, float]] = (
 def with_prelu(
     producers: Producers, registry: Registry[Translator]
 ) -> tuple[Sequence[View], MappingProxyType[int, Any]]:
-    """The operators with PRELU in place of what is one; nothing is cut."""
+    """The operators, with a PRELU in place of each tree that computes one; nothing is cut."""
     operators = producers.operators
     tensors = chain.from_iterable((*op.present_inputs(), *op.outputs) for op in operators)
     fresh = count(1 + max(tensor.index for tensor in tensors))
@@ -74,8 +74,7 @@ def _of(found: Found) -> Sequence[View]:
 
 
 def _slopes(found: Found, sign: float, fresh: Iterator[int]) -> TensorView | None:
-    """The slopes, as a tensor of their own if they have the other sign; None where the operators
-    are no PRELU."""
+    """The slopes, as a new tensor if their sign changes; None where the operators are no PRELU."""
     x, slopes, zero = found[_X], found[_SLOPES], found.get(_ZERO)
     if x.type is not TensorType.FLOAT32 or slopes.data is None or slopes.is_quantized:
         return None
