@@ -153,7 +153,9 @@ def summary(rows: dict[str, Row]) -> str:
     made = [row for row in rows.values() if "nodes" in row]
     both = [row for row in made if "tf2onnx" in row]
     ours, theirs = (sum(row[key] for row in both) for key in ("nodes", "tf2onnx"))
-    gone = [1 - row["onnxsim"] / row["nodes"] for row in made if isinstance(row.get("onnxsim"), int)]
+    gone = [
+        1 - row["onnxsim"] / row["nodes"] for row in made if isinstance(row.get("onnxsim"), int)
+    ]
     sizes = [row["size"] for row in made]
     return (
         f"{len(made)} networks, {sum(row['nodes'] for row in made)} nodes; {len(both)} that both "

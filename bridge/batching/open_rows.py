@@ -36,9 +36,7 @@ from tflite_ort.schema.values.sizes import is_one, known_product
 View = OperatorView[Any]
 
 
-def with_open_rows(
-    model: FlatModel, sample: Specialized, given: Collection[int]
-) -> FlatModel:
+def with_open_rows(model: FlatModel, sample: Specialized, given: Collection[int]) -> FlatModel:
     """The model with its constants for any number of samples.
 
     Args:
@@ -81,9 +79,7 @@ class _OpenRows(PlainGraph):
                 operator = self._opened(op, operator)
                 self._differing |= {out.index for out in op.outputs}
             self.operators.append(operator)
-        return replace(
-            self._source, tensors=tuple(self.tensors), operators=tuple(self.operators)
-        )
+        return replace(self._source, tensors=tuple(self.tensors), operators=tuple(self.operators))
 
     def _differs(self, tensor: TensorView | None) -> bool:
         return tensor is not None and tensor.index in self._differing

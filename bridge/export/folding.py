@@ -87,4 +87,3 @@ def _of_constants(graph: ir.Graph, known: Known) -> list[ir.Node]:
             found.append(node)
             constants.update(map(id, node.outputs))
     return found
-

@@ -254,4 +254,3 @@ _RULES: Mapping[str, Callable[[ir.Node, Lists], Sizes | None]] = {
     "Where": _pairwise(_where),
 }
 IS_LIST = frozenset({*_RULES, "Shape"})
-
