@@ -86,7 +86,8 @@ class _Taken:
 
     def _is_list(self, node: ir.Node) -> bool:
         """Whether a node makes a list of sizes, which is replaced where it is read."""
-        return self._lists.of(node.outputs[0]) is not None
+        sizes = self._lists.of(node.outputs[0])
+        return sizes is not None and all(map(self._is_told, sizes))
 
     def _replaced(self, value: ir.Value | None) -> ir.Value | None:
         """What stands for a list; else the value itself."""
