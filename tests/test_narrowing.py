@@ -274,9 +274,9 @@ def test_weights_of_8_bits_stay_so_and_run_as_floats(tmp_path: Path) -> None:
 
 # Largest of these exports, in parts of the file: what the networks have of each kind of weights.
 BARS = {
-    "npm-mediapipe-holistic__pose_landmark_lite.tflite": 1.05,
+    "npm-mediapipe-holistic__pose_landmark_lite.tflite": 1.25,  # of 16-bit floats
     "tflite-support__mobilenet_v2_1.0_224_quant.tflite": 1.05,
-    "pypi-basic-pitch__nmp.tflite": 1.1,
+    "pypi-basic-pitch__nmp.tflite": 1.2,
     "tflm__dtln_noise_suppression.tflite": 3.0,
     "mlperf-tiny__kws_ref_model.tflite": 1.1,
 }

@@ -1,4 +1,4 @@
-"""Recurrent layers that are a WHILE over one sample, as Keras writes them, over any number of them."""
+"""Recurrent layers that are a WHILE over one sample, as Keras writes them, over a batch."""
 
 from __future__ import annotations
 
@@ -85,26 +85,31 @@ def model(make: Make, *, whole: bool, first: float = 0.0, mixed: bool = False) -
         Node(Op.RESHAPE, [listed, "row"], ["line"], ReshapeOptions()),
     ]
     if whole:
-        tensors |= {"once": ints(1), "rest": ints(-1, -1), "all": ints(-1, -1, -1)}
-        tensors |= {"zeros": ints(0, 0, 0), "two": ints(0, 0)}
-        sizes = {"at": 1, "after": 1, "size": 3, "begin": 3}
-        tensors |= {name: T((n,), TensorType.INT32) for name, n in sizes.items()}
-        tensors |= {"left": table, "right": table}
-        joined = ConcatenationOptions(axis=0)
-        nodes += [
-            Node(Op.RESHAPE, ["i", "once"], ["at"], ReshapeOptions()),
-            Node(Op.CONCATENATION, ["at", "rest"], ["size"], joined),
-            Node(Op.SLICE, ["list", "zeros", "size"], ["left"]),
-            Node(Op.RESHAPE, ["j", "once"], ["after"], ReshapeOptions()),
-            Node(Op.CONCATENATION, ["after", "two"], ["begin"], joined),
-            Node(Op.SLICE, ["list", "begin", "all"], ["right"]),
-            Node(Op.CONCATENATION, ["left", "line", "right"], ["new"], joined),
-        ]
+        more, writing = writer(table)
+        tensors, nodes = tensors | more, [*nodes, *writing]
     written = "new" if whole else "line"
     inner = Sub(tensors | body.tensors, nodes, list(state), ["j", written, *states.values(), "xs"])
     bound = {"n": T.constant(np.int32(STEPS)), "t": FLAG}
     test = Sub(state | bound, [Node(Op.LESS, ["i", "n"], ["t"])], list(state), ["t"])
     return model_of(main, test, inner)
+
+
+def writer(table: T) -> tuple[dict[str, T], list[Node]]:
+    """The tensors and nodes that write `line` into row i of a list."""
+    tensors = {"once": ints(1), "rest": ints(-1, -1), "all": ints(-1, -1, -1)}
+    tensors |= {"zeros": ints(0, 0, 0), "two": ints(0, 0), "left": table, "right": table}
+    sizes = {"at": 1, "after": 1, "size": 3, "begin": 3}
+    tensors |= {name: T((n,), TensorType.INT32) for name, n in sizes.items()}
+    joined = ConcatenationOptions(axis=0)
+    return tensors, [
+        Node(Op.RESHAPE, ["i", "once"], ["at"], ReshapeOptions()),
+        Node(Op.CONCATENATION, ["at", "rest"], ["size"], joined),
+        Node(Op.SLICE, ["list", "zeros", "size"], ["left"]),
+        Node(Op.RESHAPE, ["j", "once"], ["after"], ReshapeOptions()),
+        Node(Op.CONCATENATION, ["after", "two"], ["begin"], joined),
+        Node(Op.SLICE, ["list", "begin", "all"], ["right"]),
+        Node(Op.CONCATENATION, ["left", "line", "right"], ["new"], joined),
+    ]
 
 
 def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:

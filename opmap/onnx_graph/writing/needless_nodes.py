@@ -86,7 +86,8 @@ class _Cleaning:
         elif kinds == ("Transpose", "Transpose"):
             first, second = (each.attributes.get("perm") for each in (before, node))
             if isinstance(first, Sequence) and isinstance(second, Sequence):
-                node.inputs, node.attributes = (source,), {"perm": [first[int(i)] for i in second]}
+                order = [int(first[int(place)]) for place in second]
+                node.inputs, node.attributes = (source,), {"perm": order}
         elif set(kinds) <= MOVES:
             self._move_once(node, before, source)
 
