@@ -3,11 +3,12 @@
     pip install onnxsim onnxslim
     python -m benchmarks.export_nodes [--tf2onnx T/bin/python] [--json FILE] [NAME...]
 
-Networks: those of `benchmarks.consumers`; ``--folder FOLDER...`` takes all of some folders. A row is
-a network: the nodes of the default export, bodies too, how many of them onnxsim, onnxslim and ONNX
-Runtime's basic optimizations leave, the node types that onnxsim takes away, and the size of the file
-in parts of the ``.tflite``. With ``--tf2onnx``, the Python of an environment that has it, also the
-nodes of its file; the sum is over the networks whose files load in ONNX Runtime.
+Networks: those of `benchmarks.consumers`; ``--folder FOLDER...`` takes all of some folders. A row
+is a network: the nodes of the default export, bodies too, how many of them onnxsim leaves, the part
+that it takes away, what onnxslim, ONNX Runtime's basic optimizations and tf2onnx have, the size of
+the file in parts of the ``.tflite``, and the node types that onnxsim takes away and adds.
+``--tf2onnx`` is the Python of an environment that has it; the sum beside ours is over the networks
+whose files load in ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -153,13 +154,15 @@ def summary(rows: dict[str, Row]) -> str:
     made = [row for row in rows.values() if "nodes" in row]
     both = [row for row in made if "tf2onnx" in row]
     ours, theirs = (sum(row[key] for row in both) for key in ("nodes", "tf2onnx"))
-    gone = [1 - row["onnxsim"] / row["nodes"] for row in made if isinstance(row.get("onnxsim"), int)]
+    gone = [
+        1 - row["onnxsim"] / row["nodes"] for row in made if isinstance(row.get("onnxsim"), int)
+    ]
     sizes = [row["size"] for row in made]
     return (
         f"{len(made)} networks, {sum(row['nodes'] for row in made)} nodes; {len(both)} that both "
         f"convert: {ours}, tf2onnx {theirs}; onnxsim takes at most {max(gone, default=0):.1%}, "
-        f"2 % and more of {sum(part >= 0.02 for part in gone)}; size {statistics.geometric_mean(sizes):.2f}, "
-        f"at most {max(sizes):.2f}"
+        f"2 % and more of {sum(part >= 0.02 for part in gone)}; "
+        f"size {statistics.geometric_mean(sizes):.2f}, at most {max(sizes):.2f}"
     )
 
 

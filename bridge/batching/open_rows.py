@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.batching.graph import known_values
 from tflite_ort.batching.parts import Parts
 from tflite_ort.batching.plain import PlainGraph
 from tflite_ort.schema import (
@@ -31,14 +30,12 @@ from tflite_ort.schema import (
     WhileOptions,
 )
 from tflite_ort.schema.values.inlining import FlatModel
-from tflite_ort.schema.values.sizes import is_one, known_product
+from tflite_ort.schema.values.sizes import is_known, is_one, known_product
 
 View = OperatorView[Any]
 
 
-def with_open_rows(
-    model: FlatModel, sample: Specialized, given: Collection[int]
-) -> FlatModel:
+def with_open_rows(model: FlatModel, sample: Specialized, given: Collection[int]) -> FlatModel:
     """The model with its constants for any number of samples.
 
     Args:
@@ -79,11 +76,10 @@ class _OpenRows(PlainGraph):
             op = known.get(index)
             if op is not None and any(self._differs(tensor) for tensor in op.inputs):
                 operator = self._opened(op, operator)
-                self._differing |= {out.index for out in op.outputs}
+                if op.op not in (Op.SHAPE, Op.RANK):
+                    self._differing |= {out.index for out in op.outputs}
             self.operators.append(operator)
-        return replace(
-            self._source, tensors=tuple(self.tensors), operators=tuple(self.operators)
-        )
+        return replace(self._source, tensors=tuple(self.tensors), operators=tuple(self.operators))
 
     def _differs(self, tensor: TensorView | None) -> bool:
         return tensor is not None and tensor.index in self._differing
@@ -101,7 +97,9 @@ class _OpenRows(PlainGraph):
         """A RESHAPE to a shape that has the samples in an axis of their own; a TRANSPOSE where it
         moves that axis past others. One that only drops the axis keeps it: the operators after it
         broadcast, or else the proof fails."""
-        out = op.output
+        out, target = op.output, op.get("shape")
+        if not is_known(*out.shape) or (target is not None and not target.is_constant):
+            return operator  # it follows the shapes that reach it
         source = self._kept.get(op["input"].index, op["input"].shape)
         before, after = _axis(source), _axis(out.shape)
         if before is None or (after is None and _without(source, before) != [*out.shape]):
@@ -126,8 +124,9 @@ class _OpenRows(PlainGraph):
         """A WHILE whose states that differ between the samples begin with a row for each."""
         test, body = op.bodies
         inputs, places = op.present_inputs(), self._states(op)
+        given = {place for place, tensor in enumerate(inputs) if self._differs(tensor)}
         states = [
-            self._rows(tensor) if place in places and tensor.is_constant else tensor.index
+            self._rows(tensor) if place in places - given else tensor.index
             for place, tensor in enumerate(inputs)
         ]
         differing = {body.inputs[place] for place in places}
@@ -142,7 +141,8 @@ class _OpenRows(PlainGraph):
         while True:
             reached = {body.inputs[place] for place in found}
             for inner in body.operators:
-                if any(t.index in reached for t in inner.present_inputs()):
+                sized = inner.op in (Op.SHAPE, Op.RANK)
+                if not sized and any(t.index in reached for t in inner.present_inputs()):
                     reached |= {out.index for out in inner.outputs}
             after = {place for place, index in enumerate(body.outputs) if index in reached}
             if after <= found:
@@ -150,23 +150,33 @@ class _OpenRows(PlainGraph):
             found |= after
 
     def _rows(self, tensor: TensorView) -> int:
-        """A constant, once for each sample."""
+        """A tensor that is the same for all samples, once for each."""
         place = _axis(tensor.shape)
         if place is None or not self._counted:
-            raise Unbatchable(f"the constant {tensor.name!r} has no axis for the samples")
-        parts = tensor.shape[:place], tensor.shape[place + 1 :]
-        before, after = ([self.constant(part)] if part else [] for part in parts)
-        sizes = [*before, self._samples(), *after]
-        shape = tuple(-1 if axis == place else size for axis, size in enumerate(tensor.shape))
+            raise Unbatchable(f"the state {tensor.name!r} has no axis for the samples")
+        before, after = self._sizes(tensor, 0, place), self._sizes(tensor, place + 1, tensor.rank)
+        sizes = self.concatenated([*before, self._samples(), *after])
+        shape = [*tensor.shape[:place], -1, *tensor.shape[place + 1 :]]
         table = replace(self._source.tensors[tensor.index], type=tensor.type)
         out = self.like(table, shape, "rows")
-        values = known_values(tensor, "state")
-        if values.dtype != np.float32 or values.any():
-            self.emit(Op.BROADCAST_TO, [tensor.index, self.concatenated(sizes)], [out])
+        if tensor.data is None or tensor.dtype != np.float32 or tensor.data.any():
+            self.emit(Op.BROADCAST_TO, [tensor.index, sizes], [out])
         else:
-            zero = self.constant(0, values.dtype)
-            self.emit(Op.FILL, [self.concatenated(sizes), zero], [out])
+            self.emit(Op.FILL, [sizes, self.constant(0, np.float32)], [out])
         return out
+
+    def _sizes(self, tensor: TensorView, first: int, end: int) -> list[int]:
+        """The sizes of some axes as a list in a list; nothing for no axes."""
+        if first == end:
+            return []
+        if is_known(*tensor.shape[first:end]):
+            return [self.constant(tensor.shape[first:end])]
+        whole = self.new(TensorType.INT32, (tensor.rank,), "sizes")
+        self.emit(Op.SHAPE, [tensor.index], [whole], ShapeOptions(out_type=TensorType.INT32))
+        part = self.new(TensorType.INT32, (end - first,), "sizes")
+        bounds = self.constant([first]), self.constant([end - first])
+        self.emit(Op.SLICE, [whole, *bounds], [part])
+        return [part]
 
     def _samples(self) -> int:
         """How many samples there are, as an int32 list of one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tflite_ort.export.folding import fold_constants
 from tflite_ort.export.inferred import inferred
 from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.writing.known_values import Known
 from tflite_ort.opmap.onnx_graph.writing.needless_nodes import without_needless_nodes
 from tflite_ort.opmap.onnx_graph.writing.told_shapes import tell_shapes
 
@@ -12,16 +13,21 @@ from tflite_ort.opmap.onnx_graph.writing.told_shapes import tell_shapes
 _ROUNDS = 4
 
 
-def clean(model: ir.Model) -> None:
-    """Hold what is computed of constants, and leave out needless nodes.
+def clean(model: ir.Model) -> Known:
+    """Hold what is computed of constants, and leave out needless nodes; returns what is known of
+    the values that are left.
 
     What they make is the same, bit for bit.
     """
+    graph = model.graph
+    is_open = any(isinstance(size, str) for value in graph.inputs for size in value.shape or ())
     for _ in range(_ROUNDS):
-        count, known = len(model.graph.nodes), inferred(model)
+        count, known = len(graph.nodes), inferred(model)
         fold_constants(model, known)
-        tell_shapes(model.graph, known)
-        without_needless_nodes(model.graph, known)
-        kinds = {node.op_type for node in model.graph.nodes}
-        if len(model.graph.nodes) == count or "Shape" not in kinds:
-            return
+        if is_open:
+            tell_shapes(graph, known)
+        without_needless_nodes(graph, known)
+        has_shapes = any(node.op_type == "Shape" for node in graph.nodes)
+        if not is_open or len(graph.nodes) == count or not has_shapes:
+            break
+    return known

@@ -7,7 +7,8 @@ import onnx
 from tflite_ort.base.warned import warn_caller
 from tflite_ort.export.cleaning import clean
 from tflite_ort.export.form import Form
-from tflite_ort.export.presets import SIGNED
+from tflite_ort.export.inferred import inferred, say_shapes
+from tflite_ort.export.presets import SIGNED, UNSIGNED
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
 from tflite_ort.opmap.onnx_graph.serialization import serialized
@@ -53,7 +54,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         ExportError: the destination does not read it.
     """
     graph, preset = model.graph, form.preset
-    clean(model)
+    known = clean(model)
     if preset.quantization == SIGNED:
         if _has_signed_codes(source):
             make_signed(graph)
@@ -85,6 +86,9 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         (require_exact_products if preset.cpu_kernels else part_signed_weights)(graph)
     if form.for_ is not None:
         preset.check(form.for_, graph)
+    if preset.quantization != UNSIGNED or form.floats or preset.never_types:
+        known = inferred(model)  # of a graph with other types
+    say_shapes(graph, known)
     shorten_names(graph)
 
 

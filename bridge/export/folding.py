@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.writing.known_values import Known
+from tflite_ort.opmap.onnx_graph.writing.known_values import Known, part_of_shape
 from tflite_ort.opmap.onnx_graph.writing.needless_nodes import is_drawing
 from tflite_ort.providers.graph_session import graph_session
 from tflite_ort.schema import DelegateError
 
-# Results up to so many bytes are held; larger ones, where the constants that make them are as large.
+# Results up to so many bytes are held; larger ones, if the constants of which they are made are so
+# large.
 _FEW = 4096
 # They say what is quantized.
 _KEPT = frozenset({"QuantizeLinear", "DequantizeLinear"})
@@ -28,10 +29,10 @@ def fold_constants(model: ir.Model, known: Known) -> None:
     folded = set(map(id, nodes))
     rest = [node for node in graph.nodes if id(node) not in folded]
     read = ir.nested(rest)
-    wanted = {id(v): v for node in read for v in node.inputs if id(v) in made}
+    wanted = {id(v): v for node in read for v in node.inputs if v and id(v) in made}
     if not wanted:
         return
-    given = {id(v): v for node in nodes for v in node.inputs if v is not None and id(v) not in made}
+    given = {id(v): v for node in nodes for v in node.inputs if v and id(v) not in made}
     alone = ir.Graph([], wanted.values(), nodes, initializers=given.values(), name="constants")
     part = ir.Model(alone, opset_imports=model.opset_imports, ir_version=model.ir_version)
     try:
@@ -59,10 +60,10 @@ def _fold_sizes(graph: ir.Graph, known: Known) -> None:
         if node.op_type != "Shape" or node.domain or id(node.outputs[0]) in ends:
             continue
         shape = known.shape(node.inputs[0])
-        first, end = (node.attributes.get(name) for name in ("start", "end"))
-        if shape is not None and all(isinstance(size, int) for size in shape[first:end]):
+        told = [None] if shape is None else part_of_shape(shape, node)
+        if all(isinstance(size, int) for size in told):
             found.append(node)
-            hold(graph, node.outputs[0], np.array(shape[first:end], np.int64))
+            hold(graph, node.outputs[0], np.array(told, np.int64))
     ir.release(found)
     gone = set(map(id, found))
     graph.nodes = [node for node in graph.nodes if id(node) not in gone]
@@ -87,4 +88,3 @@ def _of_constants(graph: ir.Graph, known: Known) -> list[ir.Node]:
             found.append(node)
             constants.update(map(id, node.outputs))
     return found
-

@@ -15,7 +15,7 @@ from tflite_ort.base.suggestions import suggestion
 from tflite_ort.bundles.bundle import Source
 from tflite_ort.export.dequantized import with_floats
 from tflite_ort.export.external_weights import data_path, remove_earlier, write_weights
-from tflite_ort.export.inferred import say_shapes
+from tflite_ort.export.inferred import inferred, say_shapes
 from tflite_ort.export.presets import FLOATS, SIGNED, Preset, preset_of
 from tflite_ort.metadata import properties
 from tflite_ort.opmap import Target
@@ -227,11 +227,11 @@ class Form:
         model.producer_version, model.doc_string = __version__, source.description
         if self.float16:
             halve(model.graph)
+            say_shapes(model.graph, inferred(model))
         if self.rename:
             _rename(model, self.rename)
         if not self.state_defaults:
             take_first_values(model)
-        say_shapes(model)
         size = sum(
             value.const_value.nbytes
             for value in model.graph.initializers.values()

@@ -24,7 +24,9 @@ def inferred(model: ir.Model) -> Known:
         if value.const_value is not None and value.const_value.nbytes > _SIZES
     }
     content = serialized(model, external=large)
-    made = onnx.shape_inference.infer_shapes(content, data_prop=True)
+    # It takes long where tables are computed, and tells nothing but sizes.
+    computed = any(node.op_type == "Shape" for node in graph.nodes)
+    made = onnx.shape_inference.infer_shapes(content, data_prop=computed)
     types = {each.name: each.type.tensor_type for each in made.graph.value_info}
     values = (value for node in graph.nodes for value in node.outputs)
     return Known(
@@ -36,11 +38,10 @@ def inferred(model: ir.Model) -> Known:
     )
 
 
-def say_shapes(model: ir.Model) -> None:
+def say_shapes(graph: ir.Graph, known: Known) -> None:
     """Let a file say the element type and shape of each value, for tools that infer none."""
-    known = inferred(model)
-    ends = set(map(id, model.graph.outputs))
-    for node in model.graph.nodes:
+    ends = set(map(id, graph.outputs))
+    for node in graph.nodes:
         for value in node.outputs:
             if id(value) not in ends:
                 value.dtype, value.shape = known.type(value), known.shape(value)

@@ -113,7 +113,12 @@ def _loop(
     condition, body = indices
     if condition == body:
         raise ModelError(f"{op.label}: subgraph {body} is condition and body at once")
-    state, varying = given, list[int]()
+    first, varying = enter(body, given), list[int]()
+    _check_arity(op, first, len(given), len(given))
+    state: Views = [
+        each if taken == made else replace(each, constant=None, sizes=None)
+        for each, taken, made in zip(given, first.inputs, first.outputs, strict=True)
+    ]
     while True:
         bodies = [enter(condition, state), enter(body, state)]
         _check_arity(op, bodies[0], len(given), 1)

@@ -175,7 +175,8 @@ def _kept(
 def _trip_count(op: OperatorView[WhileOptions], g: Graph, limit: Bounded) -> ir.Value:
     """The trip count as an int64 scalar; a negative one means that no iteration runs."""
     condition, known, counts = op.bodies[0], list[int](), list[ir.Value]()
-    for first, bound in limit.bounds:
+    bounds = {(first, bound.index): bound for first, bound in limit.bounds}
+    for (first, _), bound in bounds.items():
         source = bound
         if bound.data is None:  # else its index is one of the condition's, not of the graph's
             source = op.present_inputs()[condition.inputs.index(bound.index)]

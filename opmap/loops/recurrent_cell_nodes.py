@@ -52,8 +52,9 @@ def run_cell(g: Graph, cell: Cell, sequences: Sequences) -> dict[int, ir.Value]:
 
 def _are_zeros(value: ir.Value) -> bool:
     """Whether a state begins with zeros: a node has these where it is given none."""
-    maker = value.producer()
-    if maker is not None and maker.op_type == "Expand" and maker.inputs[0] is not None:
+    while (maker := value.producer()) is not None and maker.op_type == "Expand":
+        if maker.inputs[0] is None:
+            break
         value = maker.inputs[0]
     constant = value.const_value
     return constant is not None and not constant.array.any()

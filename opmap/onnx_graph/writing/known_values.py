@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tflite_ort.opmap.onnx_graph import ir
 
@@ -18,6 +18,12 @@ class Typed(NamedTuple):
 
     dtype: ir.DataType
     shape: ir.Shape | None
+
+
+def part_of_shape(shape: Sequence[Any], node: ir.Node) -> Sequence[Any]:
+    """What the node Shape gives of the shape of its input."""
+    first, end = (node.attributes.get(name) for name in ("start", "end"))
+    return shape[first if isinstance(first, int) else None : end if isinstance(end, int) else None]
 
 
 class Known:

@@ -1,4 +1,4 @@
-"""A graph without nodes that change nothing, and without nodes that compute what is there already."""
+"""A graph without nodes that change nothing, or that compute what is there already."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _D = ir.DataType
 # What they give does not follow from what they read.
 _DRAWING = ("Random", "Multinomial", "Bernoulli")
 # They keep the elements and their order.
-_MOVES = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten"})
-_KEEPING = _MOVES | {"Expand"}
+MOVES = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten"})
+_KEEPING = MOVES | {"Expand"}
 # By type, those that hold all of its numbers.
 _WIDER = {
     _D.BOOL: {_D.UINT8, _D.INT8, _D.INT16, _D.INT32, _D.INT64, _D.FLOAT, _D.DOUBLE},
@@ -44,6 +44,7 @@ class _Cleaning:
         self._graph, self._known, self._names = graph, known, Names(graph)
         # By value that is left out, what stands for it.
         self._same: dict[int, ir.Value] = {}
+        self._elements: dict[int, Hashable] = {}
 
     def run(self, graph: ir.Graph) -> None:
         """A graph, and then its bodies. What a body gives is left as it is, and a body computes
@@ -68,7 +69,7 @@ class _Cleaning:
         """
         source = None if node.domain else self._unchanged(node)
         found: Sequence[ir.Value] = node.outputs if source is None else [source]
-        if source is None and (key := _key(node)) is not None:
+        if source is None and (key := self._key(node)) is not None:
             found = made.setdefault(key, node.outputs)
         for own, value in zip(node.outputs, found, strict=True):
             if own is not value:
@@ -85,8 +86,9 @@ class _Cleaning:
         elif kinds == ("Transpose", "Transpose"):
             first, second = (each.attributes.get("perm") for each in (before, node))
             if isinstance(first, Sequence) and isinstance(second, Sequence):
-                node.inputs, node.attributes = (source,), {"perm": [first[int(i)] for i in second]}
-        elif set(kinds) <= _MOVES:
+                order = [int(first[int(place)]) for place in second]
+                node.inputs, node.attributes = (source,), {"perm": order}
+        elif set(kinds) <= MOVES:
             self._move_once(node, before, source)
 
     def _move_once(self, node: ir.Node, before: ir.Node, source: ir.Value) -> None:
@@ -123,6 +125,23 @@ class _Cleaning:
             is_same = shape is not None and shape == self._known.sizes(node.outputs[0])
         return source if is_same else None
 
+    def _key(self, node: ir.Node) -> Hashable:
+        """Equal for nodes that compute the same; None for nodes that may not."""
+        if node.bodies or is_drawing(node) or not node.outputs:
+            return None
+        given = tuple([self._identity(value) for value in node.inputs])
+        attributes = [(name, _hashable(value)) for name, value in sorted(node.attributes.items())]
+        return node.op_type, node.domain, given, tuple(attributes), len(node.outputs)
+
+    def _identity(self, value: ir.Value | None) -> Hashable:
+        """Equal for small constants of equal elements."""
+        constant = None if value is None else value.const_value
+        if constant is None or constant.nbytes > _SMALL or constant.dtype is _D.STRING:
+            return id(value)
+        if id(value) not in self._elements:
+            self._elements[id(value)] = constant.dtype, constant.shape, constant.array.tobytes()
+        return self._elements[id(value)]
+
 
 def is_drawing(node: ir.Node) -> bool:
     """Whether a node draws random numbers."""
@@ -131,7 +150,9 @@ def is_drawing(node: ir.Node) -> bool:
 
 def _names_all_sizes(node: ir.Node) -> bool:
     """Whether a Reshape takes no size from what it reads."""
-    constant = None if len(node.inputs) < 2 or node.inputs[1] is None else node.inputs[1].const_value
+    constant = (
+        None if len(node.inputs) < 2 or node.inputs[1] is None else node.inputs[1].const_value
+    )
     if node.op_type != "Reshape" or constant is None:
         return False
     return bool(node.attributes.get("allowzero", 0)) or bool(np.all(constant.array != 0))
@@ -145,22 +166,6 @@ def _may_fail(node: ir.Node) -> bool:
 
 def _in_order(order: Any) -> bool:
     return order is not None and list(order) == list(range(len(order)))
-
-
-def _key(node: ir.Node) -> Hashable:
-    """Equal for nodes that compute the same; None for nodes that may not."""
-    if node.bodies or is_drawing(node) or not node.outputs:
-        return None
-    given = tuple(map(_identity, node.inputs))
-    attributes = frozenset((name, _hashable(value)) for name, value in node.attributes.items())
-    return node.op_type, node.domain, given, attributes, len(node.outputs)
-
-
-def _identity(value: ir.Value | None) -> Hashable:
-    constant = None if value is None else value.const_value
-    if constant is None or constant.nbytes > _SMALL or constant.dtype is _D.STRING:
-        return id(value)
-    return constant.dtype, constant.shape, constant.array.tobytes()
 
 
 def _hashable(value: ir.Attribute) -> Hashable:

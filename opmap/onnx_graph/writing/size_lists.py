@@ -11,7 +11,7 @@ from itertools import chain
 from math import prod
 
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.writing.known_values import Known
+from tflite_ort.opmap.onnx_graph.writing.known_values import Known, part_of_shape
 
 Size = tuple[int, tuple[str, ...]]
 Sizes = Sequence[Size | None]
@@ -61,15 +61,14 @@ class SizeLists:
         rule, made = _RULES.get(node.op_type), node.outputs[0]
         if node.op_type == "Shape":
             shape = self.shape(node.inputs[0])
-            first, end = (node.attributes.get(name) for name in ("start", "end"))
             if shape is not None:
-                self._lists[id(made)] = shape[first:end]
+                self._lists[id(made)] = part_of_shape(shape, node)
         elif rule is not None and self._known.type(made) in _WHOLE:
             given = [self.of(value) for value in node.inputs]
-            shape = self._known.shape(made)
-            if shape is not None and len(shape) < 2 and None not in given:
+            sizes = self._known.shape(made)
+            if sizes is not None and len(sizes) < 2 and None not in given:
                 found = rule(node, [each for each in given if each is not None])
-                if found is not None and (not shape or shape[0] in (len(found), None)):
+                if found is not None and (not sizes or sizes[0] in (len(found), None)):
                     self._lists[id(made)] = found
 
     def _follow_shape(self, node: ir.Node) -> None:
@@ -254,4 +253,3 @@ _RULES: Mapping[str, Callable[[ir.Node, Lists], Sizes | None]] = {
     "Where": _pairwise(_where),
 }
 IS_LIST = frozenset({*_RULES, "Shape"})
-

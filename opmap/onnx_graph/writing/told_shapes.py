@@ -12,7 +12,7 @@ import numpy as np
 
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.writing.known_values import Known
-from tflite_ort.opmap.onnx_graph.writing.size_lists import IS_LIST, Size, SizeLists, Sizes, product
+from tflite_ort.opmap.onnx_graph.writing.size_lists import IS_LIST, Size, SizeLists, product
 from tflite_ort.opmap.onnx_graph.writing.table_nodes import Names
 
 _D = ir.DataType
@@ -86,14 +86,24 @@ class _Taken:
 
     def _is_list(self, node: ir.Node) -> bool:
         """Whether a node makes a list of sizes, which is replaced where it is read."""
-        return self._lists.of(node.outputs[0]) is not None
+        sizes = self._lists.of(node.outputs[0])
+        return sizes is not None and all(map(self._is_told, sizes))
 
     def _replaced(self, value: ir.Value | None) -> ir.Value | None:
         """What stands for a list; else the value itself."""
         if value is None or value.const_value is not None or value.producer() is None:
             return value
-        sizes, kind, shape = self._lists.of(value), self._known.type(value), self._known.shape(value)
-        if sizes is None or kind is None or shape is None or any(value is v for v in self._graph.outputs):
+        sizes, kind, shape = (
+            self._lists.of(value),
+            self._known.type(value),
+            self._known.shape(value),
+        )
+        if (
+            sizes is None
+            or kind is None
+            or shape is None
+            or any(value is v for v in self._graph.outputs)
+        ):
             return value
         if kind not in (_D.INT32, _D.INT64) or not sizes or not all(map(self._is_told, sizes)):
             return value
@@ -143,7 +153,11 @@ class _Taken:
         made, *rest = (self._list([(1, (name,))], _D.INT64, 1) for name in names)
         for each in rest:
             made = self._node("Mul", [made, each])
-        return made if factor == 1 else self._node("Mul", [made, self._constant([factor], _D.INT64, 1)])
+        return (
+            made
+            if factor == 1
+            else self._node("Mul", [made, self._constant([factor], _D.INT64, 1)])
+        )
 
     def _constant(self, numbers: Sequence[int], kind: ir.DataType, rank: int) -> ir.Value:
         key = "constant", *numbers, kind, rank

@@ -22,12 +22,13 @@ _MOST_EDGES = 3
 def without_pad(op: View, g: Graph) -> View:
     """A convolution over what a PAD with zeros padded, else `op`.
 
-    In exports a Pad of floats stays: ONNX Runtime fuses it with the convolution that follows.
+    In exports this is what ONNX Runtime's own fusion gives too, and others have none.
     """
     source = over_pad(op, g)
     if source is op or op["input"].is_quantized:
         return source
-    return source if g.target.cpu_kernels and _are_of_floats(op, source.edges) else op
+    most = _MOST_EDGES if g.target.cpu_kernels else None
+    return source if _are_of_floats(op, source.edges, most) else op
 
 
 def over_pad(op: View, g: Graph) -> View:
@@ -46,14 +47,17 @@ def over_pad(op: View, g: Graph) -> View:
     return replace(op, inputs=inputs, edges=(pads[1], pads[2]))
 
 
-def _are_of_floats(op: View, edges: Sequence[tuple[int, int]]) -> bool:
-    """Whether `op` is a convolution of floats, and few of its windows reach over narrow edges: each
-    has cells of the image."""
+def _are_of_floats(op: View, edges: Sequence[tuple[int, int]], most: int | None) -> bool:
+    """Whether `op` is a convolution of floats, and each of its windows has cells of the image.
+
+    Args:
+        most: so wide the edges may be; None: as wide as that allows.
+    """
     filter, options = op["filter"], op.options
     dilations = options.dilation_h_factor, options.dilation_w_factor
     reaches = [size * step for size, step in zip(filter.shape[1:3], dilations, strict=True)]
     pairs = zip(edges, reaches, strict=True)
-    inside = all(max(pair) < reach and max(pair) <= _MOST_EDGES for pair, reach in pairs)
+    inside = all(max(pair) < reach and max(pair) <= (most or reach) for pair, reach in pairs)
     return inside and filter.type is TensorType.FLOAT32
 
 
