@@ -166,8 +166,12 @@ def mnn_runner():
     return run
 
 
+_MNN_TYPES = {"float32": "float", "float64": "double", "int32": "int"}
+
+
 def _mnn_type(library, array):
-    return library.expr.float if array.dtype.kind == "f" else library.expr.int
+    kind = str(array.dtype)
+    return getattr(library.expr, _MNN_TYPES.get(kind, kind))
 
 
 def ncnn_runner():

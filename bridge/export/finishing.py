@@ -78,7 +78,9 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         narrow_constants(model)
         join_equal_constants(graph)
     if signed_weights:
-        (require_exact_products if preset.cpu_kernels else part_signed_weights)(graph)
+        part_signed_weights(graph)
+        if preset.cpu_kernels:
+            require_exact_products(graph)
     if form.for_ is not None:
         preset.check(form.for_, graph)
     shorten_names(graph)
