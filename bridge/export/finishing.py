@@ -12,6 +12,7 @@ from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
 from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.opmap.onnx_graph.writing.agreeing_scales import agree_scales
 from tflite_ort.opmap.onnx_graph.writing.bounded_tanhs import bound_tanhs
+from tflite_ort.opmap.onnx_graph.writing.channel_pads import join_channel_pads
 from tflite_ort.opmap.onnx_graph.writing.equal_constants import join_equal_constants
 from tflite_ort.opmap.onnx_graph.writing.even_pads import cut_uneven_pads
 from tflite_ort.opmap.onnx_graph.writing.exact_products import require_exact_products
@@ -72,6 +73,8 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         bound_tanhs(graph)
     if preset.even_pads:
         cut_uneven_pads(graph)
+    if preset.joined_channels and any(node.op_type == "Pad" for node in graph.nodes):
+        join_channel_pads(graph, _shapes(model))
     if preset.cpu_kernels:
         suit_session(graph, kept=True)
     if not preset.plain:
