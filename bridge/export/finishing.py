@@ -6,7 +6,7 @@ import onnx
 
 from tflite_ort.base.warned import warn_caller
 from tflite_ort.export.form import Form
-from tflite_ort.export.presets import SIGNED
+from tflite_ort.export.presets import SIGNED, Preset
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
 from tflite_ort.opmap.onnx_graph.serialization import serialized
@@ -67,14 +67,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         _compute_in_single(graph, str(form.for_))
     if preset.unrolled and any(node.op_type in SEQUENCES for node in graph.nodes):
         unroll_sequences(graph, _shapes(model))
-    if preset.channel_slopes:
-        part_prelus(graph)
-    if preset.bounded_tanhs:
-        bound_tanhs(graph)
-    if preset.even_pads:
-        cut_uneven_pads(graph)
-    if preset.joined_channels and any(node.op_type == "Pad" for node in graph.nodes):
-        join_channel_pads(graph, _shapes(model))
+    _suit(model, preset)
     if preset.cpu_kernels:
         suit_session(graph, kept=True)
     if not preset.plain:
@@ -87,6 +80,19 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
     if form.for_ is not None:
         preset.check(form.for_, graph)
     shorten_names(graph)
+
+
+def _suit(model: ir.Model, preset: Preset) -> None:
+    """Write nodes that the destination computes otherwise in a form that it computes."""
+    graph = model.graph
+    if preset.channel_slopes:
+        part_prelus(graph)
+    if preset.bounded_tanhs:
+        bound_tanhs(graph)
+    if preset.even_pads:
+        cut_uneven_pads(graph)
+    if preset.joined_channels and any(node.op_type == "Pad" for node in graph.nodes):
+        join_channel_pads(graph, _shapes(model))
 
 
 def _compute_in_single(graph: ir.Graph, name: str) -> None:

@@ -46,6 +46,8 @@ def _added(node: ir.Node) -> Sequence[int] | None:
     pads, mode = _constant(node, 1), node.attributes.get("mode", "constant")
     if pads is None or pads.size != 2 * _RANK or mode != "constant":
         return None
+    if len(node.inputs) > 2 and _constant(node, 2) is None:
+        return None
     counts = pads.reshape(2, _RANK)[:, _CHANNELS].tolist()
     sides = np.delete(pads.reshape(2, _RANK), _CHANNELS, axis=1)
     return counts if not sides.any() and min(counts) >= 0 and any(counts) else None
@@ -54,4 +56,5 @@ def _added(node: ir.Node) -> Sequence[int] | None:
 def _constant(node: ir.Node, place: int) -> npt.NDArray[Any] | None:
     """The elements of a constant input; None where it is left out or computed."""
     value = node.inputs[place] if place < len(node.inputs) else None
+    value = None if value is None else ir.before_reshapes(value)
     return None if value is None or value.const_value is None else value.const_value.array
