@@ -38,6 +38,7 @@ def join_channel_pads(graph: ir.Graph, shapes: Mapping[str, Sequence[int]]) -> N
                 parts.insert(place * len(parts), added)
         node.op_type, node.inputs = "Concat", tuple(parts)
         node.attributes = {"axis": _CHANNELS}
+    graph.nodes = ir.leading_to(graph.outputs, graph.nodes)
     graph.drop_unread()
 
 
