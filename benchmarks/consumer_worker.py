@@ -156,9 +156,11 @@ def mnn_runner():
             command(converter, "-f", "ONNX", "--modelFile", file, "--MNNModel", f"{name}/m.mnn",
                     "--bizCode", "x")  # fmt: skip
             module = MNN.nn.load_module_from_file(f"{name}/m.mnn", list(inputs), outputs)
+            # It has no truth values but whole numbers.
+            arrays = [x.astype(np.int32) if x.dtype == bool else x for x in inputs.values()]
             given = [
                 MNN.expr.const(each, list(each.shape), MNN.expr.NCHW, _mnn_type(MNN, each))
-                for each in inputs.values()
+                for each in arrays
             ]
             made = module.forward(given)
             return [np.array(MNN.expr.convert(each, MNN.expr.NCHW).read()) for each in made]
@@ -166,8 +168,12 @@ def mnn_runner():
     return run
 
 
+_MNN_TYPES = {"float32": "float", "float64": "double", "int32": "int"}
+
+
 def _mnn_type(library, array):
-    return library.expr.float if array.dtype.kind == "f" else library.expr.int
+    kind = str(array.dtype)
+    return getattr(library.expr, _MNN_TYPES.get(kind, kind))
 
 
 def ncnn_runner():

@@ -223,7 +223,7 @@ def _row(given: tuple[str, str, int]) -> tuple[str, dict[str, Any]]:
 def _line(network: str, row: Mapping[str, Any]) -> str:
     if "refused" in row:
         return f"{network:60} refused: {row['refused'][:100]}"
-    ours, file = row["times"] if "times" in row else (0.0, 0.0)
+    ours, file = row.get("times", (0.0, 0.0))
     ratio = f"{file / ours:6.2f} {ours * 1e6:9.0f} us" if ours else ""
     same = "equal" if is_equal(row) else f"{row['sessions']} sessions {row['ours']} | {row['file']}"
     return f"{network:60} {ratio} {row['nodes']:5} nodes, {same}"

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tflite_ort.fallback_kernels.idioms.texts import decoded, text_array
 from tflite_ort.fallback_kernels.idioms.fast_wordpiece import FastWordpiece
 from tflite_ort.fallback_kernels.idioms.row_splits import check_splits
+from tflite_ort.fallback_kernels.idioms.texts import decoded, text_array
 from tflite_ort.fallback_kernels.idioms.tries import ROOT, Trie
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, custom_kernel
 from tflite_ort.schema import KernelError, OperatorView

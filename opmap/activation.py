@@ -106,7 +106,7 @@ def hard_swish(op: View, g: Graph) -> None:
     wants them exact."""
     check_types(op, _FLOAT32 | _BYTES)
     layout = g.layout(op["input"], rows=True)
-    if op["input"].type in _BYTES and g.target.exact:
+    if op["input"].type in _BYTES and (g.target.exact or g.target.exact_gates):
         gates.write_hard_swish(op, g, layout)
         return
     g.write(op.output, g.op("HardSwish", g.read(op["input"], layout=layout)), layout=layout)

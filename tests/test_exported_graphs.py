@@ -6,19 +6,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 import onnxruntime
 import pytest
 
 from benchmarks.exported_graphs import compared, is_equal
 from tests.models import model_path
-from tests.one_op import Node, T, graph_model
 from tests.test_cli import INT8
 from tests.test_presets import drawn
 from tflite_ort import Interpreter, export_onnx
 from tflite_ort.export import form
 from tflite_ort.opmap import Target
-from tflite_ort.schema import FullyConnectedOptions, Op, TensorType
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.serialization import serialized
+from tflite_ort.opmap.onnx_graph.writing.exact_products import require_exact_products
+from tflite_ort.providers.trials import exact_weight_type
 
 # Layers of codes, of floats, means of an open batch, hybrid products, 16-bit codes.
 NETWORKS = [
@@ -54,6 +57,10 @@ def saturates(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
+def is_exact() -> bool:
+    return exact_weight_type() == "int8"
+
+
 def signed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Export as on a processor that multiplies signed weights exactly."""
     made = form.session_target
@@ -81,27 +88,47 @@ def test_a_file_of_signed_weights_fails_where_products_saturate(
         session.run(None, given)
 
 
-def channel_model() -> bytes:
-    """All whose constants of floats have several elements."""
-    codes: dict[str, Any] = {"type": TensorType.INT8, "scale": 0.02, "zero_point": 3}
-    rng = np.random.default_rng(0)
-    weights = rng.integers(-127, 128, (6, 16)).astype(np.int8)
-    tensors = {
-        "x": T((2, 16), **codes),
-        "w": T.constant(weights, TensorType.INT8, scale=0.01),
-        "y": T((2, 6), **codes),
-    }
-    node = Node(Op.FULLY_CONNECTED, ["x", "w"], ["y"], FullyConnectedOptions())
-    return graph_model(tensors, [node], ["y"])
+def constant(name: str, array: npt.NDArray[Any]) -> ir.Value:
+    tensor = ir.Tensor(array)
+    return ir.Value(name, dtype=tensor.dtype, shape=tensor.shape, const_value=tensor)
 
 
-def test_the_check_of_products_changes_no_result() -> None:
-    content = channel_model()
-    interpreter = Interpreter(model_content=content)
+def products(floats: ir.Value, sizes: ir.Value) -> ir.Model:
+    """A graph of signed weights whose only constants of floats are these."""
+    x, y, z = (ir.Value(n, dtype=ir.DataType.FLOAT, shape=(1, 1, 2, 3)) for n in "xyz")
+    weights = constant("w", np.ones((3, 3), np.int8))
+    nodes = [
+        ir.Node("Resize", [x, None, sizes], [y], name="resize"),
+        ir.Node("Mul", [y, floats], [z], name="mul"),
+    ]
+    w = ir.Value("w_out", dtype=ir.DataType.INT8, shape=(3, 3))
+    nodes.append(ir.Node("Identity", [weights], [w], name="weights"))
+    graph = ir.Graph([x], [z, w], nodes, initializers=[weights, floats, sizes], name="graph")
+    return ir.Model(graph, opset_imports={"": 21})
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3)])
+def test_the_check_reads_any_constant_of_floats_but_sizes(shape: tuple[int, ...]) -> None:
+    elements = np.arange(1, 1 + np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+    sizes = constant("sizes", np.ones(4, np.float32))
+    model = products(constant("floats", elements), sizes)
+    require_exact_products(model.graph)
+    resize = next(node for node in model.graph.nodes if node.op_type == "Resize")
+    assert resize.inputs[2] is sizes
+    proto = onnx.load_model_from_string(serialized(model))
+    given = {"x": np.random.default_rng(0).normal(size=(1, 1, 2, 3)).astype(np.float32)}
+    if is_exact():
+        got = plain(proto).run(["z"], given)[0]
+        np.testing.assert_array_equal(got, given["x"] * elements)
+    with pytest.raises(Exception, match="out of data bounds"):
+        plain(saturates(proto)).run(["z"], given)
+
+
+def test_files_of_unsigned_weights_have_no_check() -> None:
+    interpreter = Interpreter(INT8)
     given = drawn(interpreter, 1)
     want = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
     for weights in (None, "uint8"):
-        model = export_onnx(content, for_="onnxruntime", weights=weights, check=True)
+        model = export_onnx(INT8, for_="onnxruntime", weights=weights, check=True)
         np.testing.assert_array_equal(plain(model).run(None, given)[0], want)
-        if weights == "uint8":
-            assert not any("saturates" in node.name for node in model.graph.node)
+    assert not any("saturates" in node.name for node in model.graph.node)

@@ -8,12 +8,13 @@ from tflite_ort.base.warned import warn_caller
 from tflite_ort.export.cleaning import clean
 from tflite_ort.export.form import Form
 from tflite_ort.export.inferred import inferred, say_shapes
-from tflite_ort.export.presets import SIGNED, UNSIGNED
+from tflite_ort.export.presets import SIGNED, UNSIGNED, Preset
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
 from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.opmap.onnx_graph.writing.agreeing_scales import agree_scales
 from tflite_ort.opmap.onnx_graph.writing.bounded_tanhs import bound_tanhs
+from tflite_ort.opmap.onnx_graph.writing.channel_pads import join_channel_pads
 from tflite_ort.opmap.onnx_graph.writing.equal_constants import join_equal_constants
 from tflite_ort.opmap.onnx_graph.writing.even_pads import cut_uneven_pads
 from tflite_ort.opmap.onnx_graph.writing.exact_products import require_exact_products
@@ -71,25 +72,35 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         _compute_in_single(graph, str(form.for_))
     if preset.unrolled and any(node.op_type in SEQUENCES for node in graph.nodes):
         unroll_sequences(graph, _shapes(model))
-    if preset.channel_slopes:
-        part_prelus(graph)
-    if preset.bounded_tanhs:
-        bound_tanhs(graph)
-    if preset.even_pads:
-        cut_uneven_pads(graph)
+    _suit(model, preset)
     if preset.cpu_kernels:
         suit_session(graph, kept=True)
     if not preset.plain:
         narrow_constants(model, int(_LARGER * _constant_bytes(source)))
         join_equal_constants(graph)
     if signed_weights:
-        (require_exact_products if preset.cpu_kernels else part_signed_weights)(graph)
+        part_signed_weights(graph)
+        if preset.cpu_kernels:
+            require_exact_products(graph)
     if form.for_ is not None:
         preset.check(form.for_, graph)
     if preset.quantization != UNSIGNED or form.floats or preset.never_types:
         known = inferred(model)  # of a graph with other types
     say_shapes(graph, known)
     shorten_names(graph)
+
+
+def _suit(model: ir.Model, preset: Preset) -> None:
+    """Write nodes that the destination computes otherwise in a form that it computes."""
+    graph = model.graph
+    if preset.channel_slopes:
+        part_prelus(graph)
+    if preset.bounded_tanhs:
+        bound_tanhs(graph)
+    if preset.even_pads:
+        cut_uneven_pads(graph)
+    if preset.joined_channels and any(node.op_type == "Pad" for node in graph.nodes):
+        join_channel_pads(graph, _shapes(model))
 
 
 def _compute_in_single(graph: ir.Graph, name: str) -> None:

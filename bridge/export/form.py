@@ -16,7 +16,7 @@ from tflite_ort.bundles.bundle import Source
 from tflite_ort.export.dequantized import with_floats
 from tflite_ort.export.external_weights import data_path, remove_earlier, write_weights
 from tflite_ort.export.inferred import inferred, say_shapes
-from tflite_ort.export.presets import FLOATS, SIGNED, Preset, preset_of
+from tflite_ort.export.presets import FLOATS, SIGNED, UNSIGNED, Preset, preset_of
 from tflite_ort.metadata import properties
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.onnx_graph import ir
@@ -146,9 +146,11 @@ class Form:
 
     def target(self, weights: str | None, hybrid: str | None) -> Target:
         """What the graph is made for; None is what the destination needs."""
-        signed = "int8" if self.preset.quantization == SIGNED else weights
-        made = Target(signed or "uint8", exact=self.exact)
-        if self.preset.cpu_kernels:
+        preset = self.preset
+        signed = "int8" if preset.quantization == SIGNED else weights
+        gates = preset.quantization == UNSIGNED
+        made = Target(signed or "uint8", exact=self.exact, exact_gates=gates)
+        if preset.cpu_kernels:
             made = session_target(ON_CPU.name)
             made = replace(made, carried_boundary=False, fallback=False)
             made = replace(made, weights=weights or made.weights)

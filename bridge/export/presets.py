@@ -53,6 +53,7 @@ class Preset:
         channel_slopes: PRelu has one slope for each channel, or is a sum.
         bounded_tanhs: Tanh and Softplus read numbers up to 20 alone.
         even_pads: transposed convolutions take off as much at both ends.
+        joined_channels: channels that are added are joined, not padded.
         plain: weights are initializers, never computed of narrower ones.
         cpu_kernels: nodes are those that ONNX Runtime's own kernels for the CPU run fastest.
         symmetric: zero points must be 0, and biases are floats.
@@ -70,6 +71,7 @@ class Preset:
     channel_slopes: bool = False
     bounded_tanhs: bool = False
     even_pads: bool = False
+    joined_channels: bool = False
     plain: bool = False
     cpu_kernels: bool = False
     symmetric: bool = False
@@ -222,6 +224,7 @@ PRESETS: Mapping[str, Preset] = {
         fixed=True,
         channels_first=True,
         even_pads=True,
+        joined_channels=True,
         plain=True,
         never=_NO_BODIES,
         never_types=_DOUBLE,

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.fallback_kernels.flex.rest import refuse_rest
-from tflite_ort.fallback_kernels.idioms.texts import text_array
 from tflite_ort.fallback_kernels.idioms.row_splits import check_splits
 from tflite_ort.fallback_kernels.idioms.sentencepieces import (
     Around,
@@ -17,6 +16,7 @@ from tflite_ort.fallback_kernels.idioms.sentencepieces import (
     Sentencepieces,
     model_of,
 )
+from tflite_ort.fallback_kernels.idioms.texts import text_array
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.fallback_kernels.tokenizers import texts_of
 from tflite_ort.schema import KernelError, OperatorView

@@ -10,10 +10,10 @@ import numpy as np
 
 from tflite_ort.fallback_kernels import tokenizers
 from tflite_ort.fallback_kernels.flex.rest import refuse_rest
-from tflite_ort.fallback_kernels.idioms.texts import WHITE_SPACE, decoded
 from tflite_ort.fallback_kernels.idioms.regular_expressions import expression_of
 from tflite_ort.fallback_kernels.idioms.row_splits import check_splits
 from tflite_ort.fallback_kernels.idioms.sentence_fragments import Fragmenter
+from tflite_ort.fallback_kernels.idioms.texts import WHITE_SPACE, decoded
 from tflite_ort.fallback_kernels.idioms.unicode_properties import script_of
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.fallback_kernels.tokenizers import as_bytes, in_rows, scalar_text, texts_of

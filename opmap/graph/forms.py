@@ -129,6 +129,8 @@ class Target:
             runs it flips the top bit.
         exact: 16-bit activations are multiplied and rounded as TFLite does, in digits and 64-bit
             floats; otherwise in 32-bit floats, within one quantum an operator.
+        exact_gates: HARD_SWISH of 8-bit codes makes TFLite's codes, by two nodes or a table where
+            HardSwish makes others. ONNX Runtime's CPU has no HardSwish, but these two nodes.
         fallback: numpy kernels stand by: what ONNX says only nearly is left to them, such as
             strings, which are text in UTF-8 there and any bytes in TFLite.
         block: the channels in a block of ONNX Runtime's convolutions of floats; 0: there are none.
@@ -151,6 +153,7 @@ class Target:
     hybrid: str = "float"
     carried_boundary: bool = False
     exact: bool = False
+    exact_gates: bool = False
     fallback: bool = False
     block: int = 0
     choose: Chooser = plainest

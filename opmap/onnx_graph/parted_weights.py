@@ -12,14 +12,17 @@ from itertools import count
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.writing.table_nodes import Names
 
+# By node, the input that has weights.
+_WEIGHTS = {"DequantizeLinear": 0, "MatMulInteger": 1, "QLinearConv": 3, "QLinearMatMul": 3}
+
 
 def part_signed_weights(graph: ir.Graph) -> None:
     """Give each reader of dequantized int8 constants a DequantizeLinear of its own, and each of
-    these an initializer of its own; the elements are those of the first one."""
+    these and each layer an initializer of its own; the elements are those of the first one."""
     _part_readers(graph)
     seen, names = set[int](), count()
     for value, node, place in list(graph.reads()):
-        if place or node.op_type != "DequantizeLinear" or value.dtype is not ir.DataType.INT8:
+        if _WEIGHTS.get(node.op_type) != place or value.dtype is not ir.DataType.INT8:
             continue
         if value.const_value is None or id(value) not in seen:
             seen.add(id(value))
@@ -27,7 +30,7 @@ def part_signed_weights(graph: ir.Graph) -> None:
         name = next(n for i in names if (n := f"{value.name}/{i}") not in graph.initializers)
         own = ir.Value(name, dtype=value.dtype, shape=value.shape, const_value=value.const_value)
         graph.initializers[name] = own
-        node.inputs = (own, *node.inputs[1:])
+        node.inputs = (*node.inputs[:place], own, *node.inputs[place + 1 :])
 
 
 def _part_readers(graph: ir.Graph) -> None:

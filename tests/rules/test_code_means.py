@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnxruntime
 import pytest
 
 from tests.one_op import Node, T, graph_model, ours
 from tests.ops.operands import exported
 from tests.optimised import optimised_nodes
 from tests.oracle import litert
+from tflite_ort import export_onnx
 from tflite_ort.opmap.rules.rule import without
 from tflite_ort.schema import Op, Padding, Pool2DOptions, ReducerOptions, TensorType
 
@@ -126,3 +128,25 @@ def test_ratios_that_the_node_does_not_take(
     expected = litert(model, [codes])[0]
     np.testing.assert_array_equal(ours(model, [codes])[0][0], expected)
     np.testing.assert_array_equal(exported(model, [codes])[0], expected)
+
+
+def test_means_of_an_open_batch_are_one_node() -> None:
+    code: dict[str, Any] = {"type": TensorType.INT8, "zero_point": -128}
+    tensors = {
+        "x": T((1, 5, 7, 16), **code, scale=0.1),
+        "same": T((1, 5, 7, 16), **code, scale=0.1),
+        "axes": T.constant(np.int32([1, 2])),
+        "y": T((1, 16), **code, scale=0.0316789),
+    }
+    pool = Pool2DOptions(Padding.SAME, 1, 1, 1, 1)
+    nodes = [
+        Node(Op.MAX_POOL_2D, ["x"], ["same"], pool),
+        Node(Op.MEAN, ["same", "axes"], ["y"], ReducerOptions()),
+    ]
+    model = graph_model(tensors, nodes, ["y"])
+    file = export_onnx(model, for_="onnxruntime", input_shapes={"x": ("n", 5, 7, 16)})
+    assert "GlobalAveragePool" in {node.op_type for node in file.graph.node}
+    codes = np.random.default_rng(2).integers(-128, 127, (3, 5, 7, 16), np.int8, endpoint=True)
+    (got,) = onnxruntime.InferenceSession(file.SerializeToString()).run(None, {"x": codes})
+    want = [litert(model, [each[np.newaxis]])[0] for each in codes]
+    np.testing.assert_array_equal(got, np.concatenate(want))
