@@ -38,7 +38,10 @@ SPELLINGS = {
         for stem in ("quant", "normal", "optim", "serial", "special", "initial", "minim")
         for end in ("e", "at", "ing")
     },
-    **{"color": "colour", "center": "centre", "gray": "grey", "license": "licence"},
+    "color": "colour",
+    "center": "centre",
+    "gray": "grey",
+    "license": "licence",
 }
 # What is linked to a source that has no address.
 NOWHERE = "nowhere:"
