@@ -25,6 +25,7 @@ from tflite_ort.command.terminal import INTERRUPTED, say, say_json, say_on
 from tflite_ort.generation import Generated, LanguageModel, Stream
 
 Bundle = Annotated[Path, typer.Argument(metavar="BUNDLE", help="A .litertlm file.")]
+Text = Annotated[str | None, typer.Argument(metavar="PROMPT", help="As --prompt.")]
 Prompt = Annotated[
     str | None, typer.Option(help="What the model answers; - reads it from standard input.")
 ]
@@ -89,6 +90,7 @@ _ENDS = {
 def generate(
     context: typer.Context,
     bundle: Bundle,
+    text: Text = None,
     prompt: Prompt = None,
     chat: Chat = False,
     system: System = None,
@@ -109,9 +111,9 @@ def generate(
 ) -> None:
     """Let a bundle with a language model answer a prompt, or a conversation."""
     if chat:
-        refuse_unused(context, "is not of a conversation", "prompt", "template", "as_json")
-    elif prompt is None:
-        raise typer.BadParameter("is needed, or --chat", param_hint="--prompt")
+        refuse_unused(context, "is not of a conversation", "text", "prompt", "template", "as_json")
+    elif (prompt is None) == (text is None):
+        raise typer.BadParameter("give one of PROMPT, --prompt and --chat", param_hint="PROMPT")
     if system is not None and not template:
         raise typer.BadParameter("--system needs the template", param_hint="--system")
     model = LanguageModel(
@@ -129,8 +131,9 @@ def generate(
     if chat:
         _converse(model, before, choices)
         return
-    text = sys.stdin.read() if prompt == "-" else prompt or ""
-    said = [*before, {"role": "user", "content": text}] if before else text
+    asked = text if prompt is None else sys.stdin.read() if prompt == "-" else prompt
+    assert asked is not None
+    said = [*before, {"role": "user", "content": asked}] if before else asked
     stream = model.stream(said, template=template, **choices)
     interrupted = not _said(stream, aloud=not as_json)
     if as_json:

@@ -358,7 +358,7 @@ def test_a_conversation(tmp_path: Path) -> None:
     assert full.stdout.count("> ") == 1
     for more in (["--prompt", "x"], ["--raw"], ["--json"]):
         assert CliRunner().invoke(app, [*call, *more]).exit_code == 2
-    assert "is needed, or --chat" in CliRunner().invoke(app, call[:2]).stderr
+    assert "give one of PROMPT, --prompt and --chat" in CliRunner().invoke(app, call[:2]).stderr
 
 
 def test_cores() -> None:
