@@ -29,7 +29,7 @@ from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.model.opening import holds_bundle
 from tflite_ort.prediction.answer_pictures import drawn
 from tflite_ort.prediction.answer_text import lines_of
-from tflite_ort.prediction.answers import AUTO, Answer, Reader, labels_of
+from tflite_ort.prediction.answers import AUTO, Answer, Box, Reader, Scored, labels_of
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.images import picture_pixels
 from tflite_ort.prediction.preparation import Preparation
@@ -60,6 +60,16 @@ class Result:
     outputs: Mapping[str, Array]
     notes: tuple[str, ...] = ()
     pixels: Array | None = None
+
+    @property
+    def classes(self) -> tuple[Scored, ...]:
+        """The classes, the surest first; empty of other answers."""
+        return () if self.answer is None else self.answer.classes
+
+    @property
+    def boxes(self) -> tuple[Box, ...]:
+        """The boxes, the surest first; empty of other answers."""
+        return () if self.answer is None else self.answer.boxes
 
     def __str__(self) -> str:
         if self.answer is not None:

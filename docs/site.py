@@ -3,10 +3,12 @@
 - README.md, SECURITY.md, CHANGELOG.md and benchmarks/README.md are pages too.
 - Links are written so that they work in the repository. A link to a file that is a page of the site
   leads there, and a link to any other file leads to the repository.
+- The search finds words in both spellings, such as quantized and quantised.
 - The packages are linked under their import names, so that mkdocstrings finds the sources.
 """
 
 import atexit
+import json
 import os
 import posixpath
 import re
@@ -29,6 +31,18 @@ LINK = re.compile(
     r"(?<=\]\()(?!https?:|#|mailto:)([^)\s#]+)((?:#[^)\s]*)?)(?=\))"
     r"|(?<=<img src=\")(?!https?:)([^\"]+)(?=\")"
 )
+# Parts of words in American and in British spelling.
+SPELLINGS = {
+    **{
+        f"{stem}iz{end}": f"{stem}is{end}"
+        for stem in ("quant", "normal", "optim", "serial", "special", "initial", "minim")
+        for end in ("e", "at", "ing")
+    },
+    "color": "colour",
+    "center": "centre",
+    "gray": "grey",
+    "license": "licence",
+}
 # What is linked to a source that has no address.
 NOWHERE = "nowhere:"
 UNLINKED = re.compile(rf"\[([^\]]*)\]\({NOWHERE}[^)]*\)")
@@ -86,6 +100,29 @@ def relinked(markdown: str, source: str, page: str) -> str:
         return f"{repository() or NOWHERE}/blob/main/{target}{fragment}"
 
     return UNLINKED.sub(r"\1", LINK.sub(rewritten, markdown))
+
+
+def on_post_build(config: Any) -> None:
+    """Adds the other spelling of words to what the search reads."""
+    index = Path(config.site_dir) / "search" / "search_index.json"
+    found = json.loads(index.read_text(encoding="utf-8"))
+    for page in found["docs"]:
+        others = " ".join(sorted(spellings(f"{page['title']} {page['text']}")))
+        page["text"] += f"<p>{others}</p>" if others else ""
+    index.write_text(json.dumps(found, separators=(",", ":")), encoding="utf-8")
+
+
+on_post_build.mkdocs_priority = -50  # type: ignore[attr-defined]  # after search, before offline
+
+
+def spellings(text: str) -> set[str]:
+    """The words of a text that have another spelling, in that one."""
+    other = {**SPELLINGS, **{british: american for american, british in SPELLINGS.items()}}
+    words = set(re.findall(r"[a-z]+", text.lower()))
+    swapped = {
+        word.replace(part, other[part], 1) for word in words for part in other if part in word
+    }
+    return swapped - words
 
 
 def repository() -> str:

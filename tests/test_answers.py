@@ -308,3 +308,18 @@ def test_everything_can_be_drawn() -> None:
 def test_all_kinds_have_a_name_on_the_command_line() -> None:
     said = call("run", "--help").stdout
     assert all(name in said for name in KINDS)
+
+
+@pytest.mark.parametrize("least, count", [(None, 2), (0.5, 1), (0.95, 0)])
+def test_boxes_have_at_least_the_score_that_is_asked_for(
+    least: float | None, count: int, tmp_path: Path, picture: Path
+) -> None:
+    table = np.zeros((1, 4 + 2, 84))
+    table[0, :, 3] = [0.5, 0.5, 0.2, 0.1, 0.9, 0]
+    table[0, :, 9] = [0.2, 0.2, 0.2, 0.1, 0, 0.4]
+    table[0, :, 12] = [0.8, 0.2, 0.2, 0.1, 0, 0.2]
+    assert len(answer_of([table], min_score=least).boxes) == count
+    (tmp_path / "yolo.tflite").write_bytes(network(SIZE, [table]))
+    more = [] if least is None else ["--min-score", least]
+    shown = call("run", tmp_path / "yolo.tflite", picture, *more).stdout
+    assert ("nothing found: a lower --min-score" in shown) == (count == 0)

@@ -159,7 +159,6 @@ def test_help_of_the_options_says_their_values_and_defaults() -> None:
     ):
         assert said in text
     assert "INPUTS..." in CliRunner().invoke(app, ["predict", "-h"]).stdout
-    assert "[required]" in CliRunner().invoke(app, ["generate", "-h"]).stdout
 
 
 def test_verbs_have_one_order(tmp_path: Path) -> None:

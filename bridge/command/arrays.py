@@ -110,6 +110,11 @@ def read_inputs(
                 accept(name if name in waiting else stored.get(name, name), Path(text), array)
         else:
             alone.append(Path(text))
+    if len(alone) > len(waiting):
+        raise InputError(
+            f"a run takes one file for each input, and the model has {len(columns)}: nothing takes "
+            f"{alone[len(waiting)]}; tflite-ort predict runs a model over many files"
+        )
     for path in alone:
         accept(next(iter(waiting), str(path)), path)
     return arrays

@@ -47,7 +47,7 @@ from tflite_ort.command.bench_tables import (
 from tflite_ort.command.benchmark import Result, Settings, measure
 from tflite_ort.command.benchmark import profile as profile_of
 from tflite_ort.command.called import called_model
-from tflite_ort.command.terminal import complain, say
+from tflite_ort.command.terminal import complain, say_json
 from tflite_ort.plan.profiling import OperatorTime
 from tflite_ort.schema import BridgeError
 
@@ -201,11 +201,10 @@ def _show_profiles(profiles: Mapping[str, Sequence[OperatorTime]], json_file: st
 
 def _write_json(file: str, record: Any) -> None:
     """To a file, or with ``-`` to standard output."""
-    text = json.dumps(record, indent=2)
     if file == "-":
-        say(*text.split("\n"))
+        say_json(record)
     else:
-        write_text(file, text + "\n")
+        write_text(file, json.dumps(record, indent=2) + "\n")
 
 
 def _thread_counts(text: str) -> list[int]:

@@ -217,7 +217,13 @@ def speed_plot(results: Sequence[Result], kinds: Mapping[str, ModelKind], thread
     for i, (name, colour) in enumerate(colours.items()):
         place = f"x='{_EDGE + 10}' y='{20 + 16 * i}'"
         marks.append(f"<text {place} fill='{colour}' font-size='13'>{escape(name)}</text>")
-    box = f"xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {_WIDTH} {_HEIGHT}'"
+    across = f"an invoke of LiteRT, {threads} thread{'s' * (threads > 1)}"
+    titles = (
+        f"<text x='5' y='-8' {_SMALL}>LiteRT's time / ours: above 1 this library is faster</text>",
+        f"<text x='{_WIDTH}' y='{_HEIGHT + 14}' text-anchor='end' {_SMALL}>{across}</text>",
+    )
+    marks += titles
+    box = f"xmlns='http://www.w3.org/2000/svg' viewBox='0 -22 {_WIDTH} {_HEIGHT + 44}'"
     return f"<svg {box} role='img' font-family='sans-serif'>{''.join(marks)}</svg>"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from tflite_ort.cache.choice import chosen_folder
 from tflite_ort.cache.folder import CacheFolder, Listed
 from tflite_ort.command.arguments import AsJson
 from tflite_ort.command.help import VerbCommand, VerbGroup
-from tflite_ort.command.terminal import count_text, new_console, new_table, say
+from tflite_ort.command.terminal import count_text, new_console, new_table, say, say_json
 
 app = typer.Typer(
     cls=VerbGroup,
@@ -35,7 +34,7 @@ def list_entries(folder: Folder = None, as_json: AsJson = False) -> None:
     entries = sorted(cache.entries(), key=lambda each: -each.used)
     if as_json:
         rows = [_row(each) for each in entries]
-        say(json.dumps({"folder": str(cache.path), "limit": cache.limit(), "entries": rows}))
+        say_json({"folder": str(cache.path), "limit": cache.limit(), "entries": rows})
         return
     table = new_table("model", "used", "MB", "key")
     for each in entries:
@@ -52,7 +51,7 @@ def clear(folder: Folder = None, as_json: AsJson = False) -> None:
     cache = _cache(folder)
     count, freed = len(cache.entries()), cache.clear()
     if as_json:
-        say(json.dumps({"folder": str(cache.path), "entries": count, "bytes": freed}))
+        say_json({"folder": str(cache.path), "entries": count, "bytes": freed})
     else:
         entries = count_text(count, "entry", "entries")
         say(f"{cache.path}: deleted {entries}, {freed / 1e6:.1f} MB")

@@ -95,7 +95,7 @@ def embed(
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--dimensions") from error
     if out is None:
-        say(*(json.dumps(vector) for vector in vectors.tolist()))
+        say(*(json.dumps(vector) for vector in vectors.tolist()), whole=True)
         return
     with writing(out) as (stream,):
         np.save(stream, vectors)

@@ -144,13 +144,26 @@ def export(
         refuse_unused(context, "needs --decode or --image-input", "decode_inputs")
     _check_choices(options, form, signature, all_signatures)
     said = {"as_json": as_json, "verbose": verbose}
+    _write(model, out, options, form | {"signature": signature}, check, said, all_signatures)
+
+
+def _write(
+    model: Path,
+    out: str | None,
+    options: dict[str, Any],
+    form: Written,
+    check: bool,
+    said: Mapping[str, bool],
+    all_signatures: bool,
+) -> None:
+    """Write what `model` is: a bundle, signatures, or one file."""
     if holds_bundle(model):
-        _check_of_bundle(form, signature, all_signatures)
-        _export_bundle(model, _folder(model, out), check, options, as_json=as_json)
+        _check_of_bundle(form, all_signatures)
+        _export_bundle(model, _folder(model, out), check, options, as_json=said["as_json"])
     elif all_signatures:
         _export_signatures(model, _folder(model, out), options, form, check, said)
     else:
-        _export(model, _target(model, out), options, form | {"signature": signature}, check, **said)
+        _export(model, _target(model, out), options, form, check, **said)
 
 
 def _target(model: Path, out: str | None) -> str:
@@ -246,10 +259,9 @@ def _check_choices(
         raise typer.BadParameter("is one of --all-signatures", param_hint="--signature")
 
 
-def _check_of_bundle(form: Written, signature: str | None, all_signatures: bool) -> None:
+def _check_of_bundle(form: Written, all_signatures: bool) -> None:
     made, plain = Form.of(form), Form()
     given = [name for name in form if getattr(made, name) != getattr(plain, name)]
-    given += ["signature"] if signature is not None else []
     given += ["all_signatures"] if all_signatures else []
     if given:
         names = ", ".join(f"--{name.rstrip('_').replace('_', '-')}" for name in given)

@@ -56,7 +56,7 @@ def print_summary(
     if checked:
         say(f"next: onnxruntime.InferenceSession({str(target)!r}) in Python")
     else:
-        say(f"next: tflite-ort export {model} {target} --check compares the results")
+        say("next: the same command with --check compares the results")
 
 
 def _type(value: onnx.ValueInfoProto) -> str:

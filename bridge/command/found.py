@@ -14,17 +14,17 @@ import typer
 from tflite_ort.base.files import write_bytes
 from tflite_ort.base.optional import late
 from tflite_ort.base.suggestions import suggestion
+from tflite_ort.command.called_model import CalledModel
 from tflite_ort.command.outputs import STDOUT, Output, as_json, check_target, save, text_of
 from tflite_ort.command.terminal import new_console, new_table, say, say_json, shape_text
 from tflite_ort.decode.kinds import KINDS, known_names
-from tflite_ort.metadata import Metadata
 from tflite_ort.prediction.answer_text import lines_of, record_of
 from tflite_ort.prediction.answers import AUTO, NO_DECODER, Answer, Reader
 from tflite_ort.prediction.array_files import Array, InputError
 from tflite_ort.prediction.images import picture_pixels
 from tflite_ort.prediction.tensors import free_name
 from tflite_ort.prediction.units import IMAGES, suffix_of
-from tflite_ort.schema import DelegateError, Model
+from tflite_ort.schema import DelegateError
 
 if TYPE_CHECKING:
     from tflite_ort.prediction import answer_pictures
@@ -91,9 +91,7 @@ class Reading:
     min_score: float | None
     raw: bool
 
-    def reader(
-        self, model: Model, metadata: Metadata, subgraph: int, path: Path, *, drawn: bool
-    ) -> Reader | None:
+    def reader(self, called: CalledModel, path: Path, *, drawn: bool) -> Reader | None:
         """What reads the outputs; None where they are shown as they are.
 
         Args:
@@ -103,10 +101,11 @@ class Reading:
         Raises:
             InputError: as of `Reader`.
         """
-        if self.raw or subgraph or (drawn and self.decode == AUTO):
+        if self.raw or called.subgraph or (drawn and self.decode == AUTO):
             return None
         rest = self.decode, self.top, self.min_score
-        return Reader(model, metadata, self.labels, *rest, path=path)
+        model = called.interpreter._model
+        return Reader(model, called.metadata, self.labels, *rest, path=path)
 
 
 @dataclass(frozen=True, slots=True)

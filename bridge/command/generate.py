@@ -17,16 +17,27 @@ from tflite_ort.command.arguments import (
     PrecisionOption,
     ProviderOptions,
     Providers,
-    Threads,
     budgets,
     choices_of,
+    refuse_unused,
 )
 from tflite_ort.command.terminal import INTERRUPTED, say, say_json, say_on
 from tflite_ort.generation import Generated, LanguageModel, Stream
 
 Bundle = Annotated[Path, typer.Argument(metavar="BUNDLE", help="A .litertlm file.")]
+Text = Annotated[str | None, typer.Argument(metavar="PROMPT", help="As --prompt.")]
 Prompt = Annotated[
-    str, typer.Option(help="What the model answers; - reads it from standard input.")
+    str | None, typer.Option(help="What the model answers; - reads it from standard input.")
+]
+Chat = Annotated[
+    bool,
+    typer.Option(
+        "--chat", help="Answer line after line, as a conversation; Ctrl-D or an empty line ends it."
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, help="Threads within an operator; without, one for each core."),
 ]
 System = Annotated[str | None, typer.Option(help="A system message before the prompt.")]
 Template = Annotated[
@@ -77,8 +88,11 @@ _ENDS = {
 
 
 def generate(
+    context: typer.Context,
     bundle: Bundle,
-    prompt: Prompt,
+    text: Text = None,
+    prompt: Prompt = None,
+    chat: Chat = False,
     system: System = None,
     template: Template = True,
     max_tokens: MaxTokens = None,
@@ -95,8 +109,13 @@ def generate(
     cache_length: CacheLength = None,
     budget: BudgetNumbers = None,
 ) -> None:
-    """Let a bundle with a language model answer a prompt."""
-    text = sys.stdin.read() if prompt == "-" else prompt
+    """Let a bundle with a language model answer a prompt, or a conversation."""
+    if chat:
+        refuse_unused(context, "is not of a conversation", "text", "prompt", "template", "as_json")
+    elif (prompt is None) == (text is None):
+        raise typer.BadParameter("give one of PROMPT, --prompt and --chat", param_hint="PROMPT")
+    if system is not None and not template:
+        raise typer.BadParameter("--system needs the template", param_hint="--system")
     model = LanguageModel(
         bundle,
         providers=choices_of(provider, provider_option),
@@ -106,20 +125,16 @@ def generate(
         budgets=budgets(budget),
         cache_length=cache_length,
     )
-    said: Any = text
-    if system is not None and template:
-        said = [{"role": "system", "content": system}, {"role": "user", "content": text}]
-    elif system is not None:
-        raise typer.BadParameter("--system needs the template", param_hint="--system")
-    stream = model.stream(
-        said,
-        max_tokens=max_tokens,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        seed=seed,
-        template=template,
-    )
+    drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    choices: dict[str, Any] = {"max_tokens": max_tokens, **drawn}
+    before = [] if system is None else [{"role": "system", "content": system}]
+    if chat:
+        _converse(model, before, choices)
+        return
+    asked = text if prompt is None else sys.stdin.read() if prompt == "-" else prompt
+    assert asked is not None
+    said = [*before, {"role": "user", "content": asked}] if before else asked
+    stream = model.stream(said, template=template, **choices)
     interrupted = not _said(stream, aloud=not as_json)
     if as_json:
         speed = {"tokens_per_second": stream.result.tokens_per_second}
@@ -129,6 +144,32 @@ def generate(
         say(_summary(stream.result), error=True)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _converse(
+    model: LanguageModel, messages: list[dict[str, str]], choices: dict[str, Any]
+) -> None:
+    """Answer lines of standard input until it ends, or one is empty.
+
+    Args:
+        messages: what stands before the first line.
+    """
+    while True:
+        say_on("> ")
+        line = sys.stdin.readline()
+        if not line.strip():
+            say("")
+            return
+        messages.append({"role": "user", "content": line.strip()})
+        stream = model.stream(messages, **choices)
+        _said(stream, aloud=True)
+        result = stream.result
+        messages.append({"role": "assistant", "content": result.text})
+        say("")
+        if result.finish != "stop":
+            say(f"stopped: {_ENDS.get(result.finish, result.finish)}", error=True)
+        if result.finish == "full":
+            return
 
 
 def _said(stream: Stream, *, aloud: bool) -> bool:

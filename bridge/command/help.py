@@ -21,7 +21,13 @@ from tflite_ort.base.suggestions import suggestion
 from tflite_ort.command.activity import activity
 from tflite_ort.command.paths import guarding
 from tflite_ort.command.terminal import complain, say
-from tflite_ort.command.verb_table import GROUPS, SYNONYMS, VERBS, example_lines
+from tflite_ort.command.verb_table import (
+    GROUPS,
+    OPTION_SYNONYMS,
+    SYNONYMS,
+    VERBS,
+    example_lines,
+)
 
 if TYPE_CHECKING:
     from tflite_ort import schema
@@ -74,9 +80,13 @@ class VerbCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As of typer; an option whose value may be left out has ``-`` then, and where results go
         may be said by any of `_OUTPUTS`."""
+        args = self._with_output(args)
+        known = {name for each in self.params for name in (*each.opts, *each.secondary_opts)}
+        for name in (argument.partition("=")[0] for argument in args):
+            if name not in known and (meant := OPTION_SYNONYMS.get(name)) in known:
+                ctx.fail(f"There is no option {name}; did you mean {meant}?")
         optional = {name for each in self.params if _is_optional(each) for name in each.opts}
         whole: list[str] = []
-        args = self._with_output(args)
         for argument, after in zip(args, [*args, "--"][1:], strict=True):
             whole.append(argument)
             if argument in optional and after.startswith("-") and after != "-":

@@ -147,7 +147,6 @@ def run(
     if missing := called.missing(arrays):
         shown.tell(f"{names_text(missing)}: random values, as no FILE gives others")
     drawn = called.drawn(seed)
-    said = interpreter._model, called.metadata, called.subgraph
-    reader = how.reader(*said, model, drawn=bool(missing))
+    reader = how.reader(called, model, drawn=bool(missing))
     results = called.run(drawn | arrays)
     shown.show(answered(reader, results, given, missing), results)

@@ -8,10 +8,12 @@ the commands print passes through here.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from textwrap import wrap
+from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -54,14 +56,37 @@ def coloured(text: str, part: str, style: str) -> Text:
     return found
 
 
-def say(*messages: str, error: bool = False) -> None:
-    """Print messages, each from the start of a line. Further lines of one are indented, so that no
-    name in it can pass for another message."""
+def say(*messages: str, error: bool = False, whole: bool = False) -> None:
+    """Print messages, each from the start of a line; on a terminal lines end between words. Further
+    lines of one are indented, so that no name in it can pass for another message.
+
+    Args:
+        whole: lines stay whole on a terminal too: other programs read them.
+    """
     activity.clear()
+    stream = sys.stderr if error else sys.stdout
+    width = _UNLIMITED if whole else _width_of(stream)
     for message in messages:
         first, *others = map(shown, message.split("\n"))
         lines = (first, *(line if line.startswith(" ") else f"  {line}" for line in others))
-        print("\n".join(lines), file=sys.stderr if error else sys.stdout)
+        print("\n".join(part for line in lines for part in _parted(line, width)), file=stream)
+
+
+def _width_of(stream: IO[str]) -> int:
+    """The characters in a line of a terminal, or as COLUMNS says; elsewhere lines stay whole."""
+    if "COLUMNS" in os.environ or stream.isatty():
+        return shutil.get_terminal_size((_UNLIMITED, 0)).columns
+    return _UNLIMITED
+
+
+def _parted(line: str, width: int) -> list[str]:
+    """A line as lines that end between words; a word that is longer stays whole."""
+    if len(line) <= width:
+        return [line]
+    begin = " " * (len(line) - len(line.lstrip()))
+    after = f"{begin}  "
+    whole = {"break_long_words": False, "break_on_hyphens": False}
+    return wrap(line.strip(), width, initial_indent=begin, subsequent_indent=after, **whole)
 
 
 def say_json(value: Any) -> None:

@@ -142,9 +142,27 @@ SYNONYMS = {
     **dict.fromkeys(("visualize", "visualise", "netron", "show"), "view"),
     **dict.fromkeys(("compare", "validate", "val", "check", "debug"), "verify"),
     **dict.fromkeys(("info", "summary", "analyze", "describe", "list"), "inspect"),
-    **dict.fromkeys(("chat", "lm", "serve"), "generate"),
+    **dict.fromkeys(("chat", "lm"), "generate --chat"),
+    **dict.fromkeys(("serve", "server"), "triton"),
+    "help": "VERB --help",
     **dict.fromkeys(("batch", "track"), "predict"),
     **dict.fromkeys(("devices", "delegates"), "providers"),
+}
+# What other tools call options.
+OPTION_SYNONYMS = {
+    **dict.fromkeys(("--conf", "--threshold", "--score-threshold", "--score"), "--min-score"),
+    **dict.fromkeys(("--device", "--delegate", "--accelerator", "--ep", "--gpu"), "--provider"),
+    **dict.fromkeys(("--image", "--source", "--audio", "--file", "--input-file"), "--input"),
+    **dict.fromkeys(("--names", "--classes", "--label", "--labelmap"), "--labels"),
+    **dict.fromkeys(("--num-threads", "--num_threads", "--workers"), "--threads"),
+    **dict.fromkeys(("--topk", "--top-k", "--top_k", "--num-results"), "--top"),
+    **dict.fromkeys(("--save", "--save-to", "--out"), "--output"),
+    **dict.fromkeys(("--half", "--fp16"), "--float16"),
+    **dict.fromkeys(("--imgsz", "--input-shape", "--inputs"), "--shape"),
+    "--save-dir": "--draw",
+    "--simplify": "--for",
+    "--iterations": "--rounds",
+    "--num-runs": "--rounds",
 }
 
 

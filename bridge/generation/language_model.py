@@ -18,6 +18,7 @@ from tflite_ort.generation.network import Network
 from tflite_ort.generation.sampling import Sampler, Sampling
 from tflite_ort.generation.vocabulary import TextStream, Vocabulary, vocabulary_of
 from tflite_ort.providers.delegates import ProviderChoices
+from tflite_ort.providers.processor import physical_cores
 from tflite_ort.providers.traits import FULL_PRECISION
 from tflite_ort.schema import Budgets
 
@@ -119,7 +120,8 @@ class LanguageModel:
 
     Args:
         bundle: a ``.litertlm``, or a bundle of its kind: a path or the bytes.
-        providers, precision, num_threads, cache, budgets: as `Interpreter` takes them.
+        providers, precision, cache, budgets: as `Interpreter` takes them.
+        num_threads: within an operator; None is one for each core.
         hybrid: as `Interpreter` takes it. The default rounds activations as LiteRT does by
             default, so that the most likely tokens are those of LiteRT.
         cache_length: of the signatures to use, where there are several sizes of caches; None for
@@ -159,7 +161,7 @@ class LanguageModel:
             *(bundle, opened, self.metadata, cache_length),
             providers=providers,
             precision=precision,
-            num_threads=num_threads,
+            num_threads=num_threads or physical_cores(),
             hybrid=hybrid,
             cache=cache,
             budgets=budgets,

@@ -255,9 +255,10 @@ class Reader:
         if kind.preparation is not None:
             shown = size or (kind.preparation.width, kind.preparation.height)
             feeds["size"] = np.array(_limited(shown), np.float32)
-        if "min_score" in self._session.inputs and self._minimum is not None:
+        if "min_score" in self._session.choices and self._minimum is not None:
             feeds["min_score"] = np.array(self._minimum, np.float32)
-        given = {name: value for name, value in feeds.items() if name in self._session.inputs}
+        known = {*self._session.inputs, *self._session.choices}
+        given = {name: value for name, value in feeds.items() if name in known}
         results = self._session.run(given)
         return self._answer(dict(zip(self._session.outputs, results, strict=True)), shown)
 

@@ -182,6 +182,11 @@ def _fitted(values: Array, column: InputColumn) -> Array:
         declared in (-1, size) for declared, size in zip(row, values.shape[1:], strict=True)
     )
     if not fits:
+        if values.dtype.kind == "U":
+            raise InputError(
+                f"texts are no rows of input {column.name!r}: quick.run(model, file) reads a file, "
+                "and tflite-ort predict many; or give arrays"
+            )
         wanted = ("n", *("any" if size < 0 else str(size) for size in row))
         raise InputError(
             f"rows {values.shape} do not fit input {column.name!r}, which takes "

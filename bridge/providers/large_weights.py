@@ -1,4 +1,4 @@
-"""Weights that a session reads where they are: large ones, and those of few channels of large maps."""
+"""Weights that a session reads where they are: of large models, of few channels of large maps."""
 
 from __future__ import annotations
 

@@ -76,6 +76,8 @@ class OnnxSession:
         renew_in_children(self)
         self._first = first_state(model)
         self.inputs = [each.name for each in self._session.get_inputs()]
+        # Inputs with a value of their own.
+        self.choices = [each.name for each in self._session.get_overridable_initializers()]
         self.outputs = [each.name for each in self._session.get_outputs()]
 
     def renew(self) -> None:

@@ -36,6 +36,21 @@ def processor() -> list[str]:
     return [line for line in first if line.partition("\t")[0].strip() in _PROCESSOR_FACTS]
 
 
+def physical_cores() -> int:
+    """How many cores this process may use; two threads of one core count once."""
+    if not hasattr(os, "sched_getaffinity"):
+        return os.cpu_count() or 1
+    allowed, cores = os.sched_getaffinity(0), set[str]()
+    for number in allowed:
+        place = f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list"
+        try:
+            with open(place, encoding="ascii") as file:
+                cores.add(file.read(_PROCESSOR_BYTES))
+        except (OSError, ValueError):
+            return len(allowed)
+    return len(cores) or 1
+
+
 @cache
 def blocked_channels() -> int:
     """The channels in a block of ONNX Runtime's convolutions of floats; 0 where it is not known."""

@@ -154,7 +154,8 @@ def pixels_of(image: Image | Array) -> Array:
         array = np.repeat(array[:, :, np.newaxis], 3, axis=2)
     if array.ndim != 3 or array.shape[2] not in (3, 4) or array.dtype != np.uint8 or not array.size:
         raise ValueError(
-            f"a picture is uint8 [height, width, 3], got {array.dtype} {list(array.shape)}"
+            f"a picture is uint8 [height, width, 3], got {array.dtype} {list(array.shape)}; "
+            "Image.create_from_file(path) reads a file"
         )
     bgr = isinstance(image, Image) and image.image_format is ImageFormat.SBGRA
     return np.ascontiguousarray(array[:, :, 2::-1] if bgr else array[:, :, :3])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from tflite_ort import (
 )
 from tflite_ort.command.cli import app
 from tflite_ort.generation.sampling import Sampler, Sampling
+from tflite_ort.providers.processor import physical_cores
 
 
 @pytest.fixture(autouse=True)
@@ -337,3 +339,27 @@ def test_the_command(tmp_path: Path) -> None:
     )
     run = CliRunner().invoke(app, [*call, "--prompt", ""])
     assert (run.exit_code, "no token" in run.stderr) == (1, True)
+
+
+def test_a_conversation(tmp_path: Path) -> None:
+    """Each line is answered after those before it, until one is empty or the caches are full."""
+    path = tmp_path / "m.litertlm"
+    template = "{% for each in messages %}{{ each.content }}{% endfor %}"
+    path.write_bytes(bundle(metadata=llm_metadata(template=template)))
+    call = ["generate", str(path), "--chat"]
+    run = CliRunner().invoke(app, [*call, "--max-tokens", "3"], input="bcd\nab\n\nnever read\n")
+    assert run.exit_code == 0, run.output
+    first = foretold("bcd", 3)
+    second = foretold(f"bcd{first}ab", 3)
+    assert run.stdout == f"> {first}\n> {second}\n> \n"
+    assert run.stderr == "stopped: as many tokens as asked for\n" * 2
+    full = CliRunner().invoke(app, call, input="bcd\nab\n")
+    assert full.stderr.endswith("stopped: context full\n")
+    assert full.stdout.count("> ") == 1
+    for more in (["--prompt", "x"], ["--raw"], ["--json"]):
+        assert CliRunner().invoke(app, [*call, *more]).exit_code == 2
+    assert "give one of PROMPT, --prompt and --chat" in CliRunner().invoke(app, call[:2]).stderr
+
+
+def test_cores() -> None:
+    assert 1 <= physical_cores() <= (os.cpu_count() or 1)
