@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tflite_ort.tasks.containers import Embedding, EmbeddingResult
 from tflite_ort.tasks.network import networks
-from tflite_ort.tasks.options import BaseOptions
+from tflite_ort.tasks.options import AudioRunningMode, BaseOptions
 from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTask, VisionTaskOptions
 from tflite_ort.tasks.windows import SoundTask
 
@@ -107,11 +107,14 @@ class AudioEmbedderOptions:
     Args:
         l2_normalize: make the vectors 1 long.
         quantize: give bytes, of numbers from -1 to 1.
+        result_callback: in the stream mode, called with each result and its timestamp.
     """
 
     base_options: BaseOptions
+    running_mode: AudioRunningMode = AudioRunningMode.AUDIO_CLIPS
     l2_normalize: bool | None = None
     quantize: bool | None = None
+    result_callback: Callable[[EmbeddingResult, int], None] | None = None
 
 
 class AudioEmbedder(SoundTask[EmbeddingResult]):
@@ -122,6 +125,7 @@ class AudioEmbedder(SoundTask[EmbeddingResult]):
     _model: ClassVar[Mapping[str, str]] = {"embedder": "audio embedding"}
 
     embed = SoundTask._on_clip
+    embed_async = SoundTask._on_block
 
     cosine_similarity = staticmethod(cosine_similarity)
 

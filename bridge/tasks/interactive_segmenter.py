@@ -122,6 +122,11 @@ class InteractiveSegmenter(Closing):
         self._closed = True
 
 
+# What MediaPipe 1.2 calls them.
+InteractiveSegmenterLegacy = InteractiveSegmenter
+InteractiveSegmenterLegacyOptions = InteractiveSegmenterOptions
+
+
 def disc(shape: tuple[int, int], middle: tuple[int, int], radius: int) -> Array:
     """255 in the pixels that OpenCV fills for a circle, and 0 elsewhere: uint8 [height, width]."""
     made = np.zeros(shape, np.uint8)

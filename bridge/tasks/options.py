@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -100,8 +101,41 @@ class BaseOptions:
         return self.model_asset_buffer
 
 
-# A part of a picture, in 0..1 of it.
-RectF = containers.Rect
+class TwoNames:
+    """Options of which some have two names.
+
+    Raises:
+        ValueError: an option is given by both.
+    """
+
+    # By the other name of a field, its name.
+    _OTHERS: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, *options: Any, **named: Any) -> None:
+        for other, name in self._OTHERS.items():
+            if other in named:
+                if name in named:
+                    raise ValueError(f"Specify either `{name}` or `{other}`, not both.")
+                named[name] = named.pop(other)
+        super().__init__(*options, **named)
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        for other, name in cls._OTHERS.items():
+            setattr(cls, other, _other(name))
+
+
+def _other(name: str) -> property:
+    def read(options: Any) -> Any:
+        return getattr(options, name)
+
+    def write(options: Any, value: Any) -> None:
+        setattr(options, name, value)
+
+    return property(read, write, doc=f"The other name of `{name}`.")
+
+
+RectF = containers.RectF
 
 
 @dataclass

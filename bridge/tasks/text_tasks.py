@@ -98,8 +98,8 @@ class _TextTask(Closing):
     _options_class: ClassVar[Callable[..., Any]]
 
     def __init__(self, options: Any) -> None:
-        self._options = options
-        self._network = TextNetwork(options.base_options)
+        self._options, self._closed = options, False
+        self._text_network = TextNetwork(options.base_options)
 
     @classmethod
     def create_from_model_path(cls, model_path: str | os.PathLike[str]) -> Self:
@@ -111,8 +111,20 @@ class _TextTask(Closing):
         """A task with these options."""
         return cls(options)
 
+    @property
+    def _network(self) -> TextNetwork:
+        """The network of a task that is not closed.
+
+        Raises:
+            ValueError: it is.
+        """
+        if self._closed:
+            raise ValueError("Task runner is currently not running.")
+        return self._text_network
+
     def close(self) -> None:
         """End it."""
+        self._closed = True
 
 
 @dataclass
