@@ -91,14 +91,15 @@ class BaseOptions:
         """What was given.
 
         Raises:
-            ValueError: neither or both are.
+            ValueError: neither or both are, or the buffer is not bytes.
         """
         if (self.model_asset_path is None) == (self.model_asset_buffer is None):
             raise ValueError("give one of model_asset_path and model_asset_buffer")
         if self.model_asset_path is not None:
             return self.model_asset_path
-        assert self.model_asset_buffer is not None
-        return self.model_asset_buffer
+        if not isinstance(self.model_asset_buffer, bytes | bytearray | memoryview):
+            raise ValueError(f"model_asset_buffer is a {type(self.model_asset_buffer).__name__}")
+        return bytes(self.model_asset_buffer)
 
 
 class TwoNames:

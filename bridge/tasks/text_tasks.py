@@ -64,8 +64,11 @@ class TextNetwork:
         """The outputs as real numbers, each as a vector.
 
         Raises:
+            TypeError: it is no text.
             BridgeError: the model fails.
         """
+        if not isinstance(text, str):
+            raise TypeError(f"a text is a str, got {type(text).__name__}")
         arrays = self._read(text, self._length)
         with self._lock:
             sizes = [array.shape for array in arrays]

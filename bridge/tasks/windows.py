@@ -113,6 +113,8 @@ class SoundTask(Closing, Generic[Result]):
             )
 
     def _windows(self, clip: AudioData) -> list[Result]:
+        if not isinstance(clip, AudioData):
+            raise TypeError(f"a clip is an AudioData, got {type(clip).__name__}")
         sound, size = self._resampled(clip), self._window
         starts = range(0, max(len(sound), 1), size)
         return [self._heard(sound[start:][:size], start) for start in starts]
