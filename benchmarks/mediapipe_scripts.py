@@ -108,8 +108,8 @@ def differing(one: Path, other: Path) -> tuple[int, float]:
 
 
 def words(printed: str) -> str:
-    """Without numbers of milliseconds, of which no two runs have the same."""
-    return re.sub(r"\d+(\.\d+)? *ms", "", printed)
+    """Without numbers of milliseconds, which no two runs share, and with four decimals."""
+    return re.sub(r"(\.\d{4})\d+", r"\1", re.sub(r"\d+(\.\d+)? *ms", "", printed))
 
 
 def rows(lines: Sequence[str], mediapipe: str, pictures: str) -> Iterator[str]:

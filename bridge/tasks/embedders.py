@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.tasks.containers import Embedding, EmbeddingResult
+from tflite_ort.tasks.heads import heads_of
 from tflite_ort.tasks.network import networks
 from tflite_ort.tasks.options import AudioRunningMode, BaseOptions
 from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTask, VisionTaskOptions
@@ -87,6 +88,7 @@ class ImageEmbedder(VisionTask[EmbeddingResult]):
     def __init__(self, options: ImageEmbedderOptions) -> None:
         super().__init__(options)
         (self._network,) = networks(options.base_options, {"embedder": "embedding"})
+        (self._head,) = heads_of(self._network.metadata, 1)
 
     embed = VisionTask._on_image
     embed_for_video = VisionTask._on_video
@@ -97,7 +99,7 @@ class ImageEmbedder(VisionTask[EmbeddingResult]):
     def _result(self, frame: Frame) -> EmbeddingResult:
         vector = self._network(frame.pixels, roi=frame.rect)["embedding"]
         time = None if frame.seconds is None else round(frame.seconds * 1000)
-        return EmbeddingResult([as_embedding(vector, self._options)], time)
+        return EmbeddingResult([as_embedding(vector, self._options, self._head.name)], time)
 
 
 @dataclass
@@ -124,6 +126,10 @@ class AudioEmbedder(SoundTask[EmbeddingResult]):
     _options_class = AudioEmbedderOptions
     _model: ClassVar[Mapping[str, str]] = {"embedder": "audio embedding"}
 
+    def __init__(self, options: AudioEmbedderOptions) -> None:
+        super().__init__(options)
+        (self._head,) = heads_of(self._network.metadata, 1)
+
     embed = SoundTask._on_clip
     embed_async = SoundTask._on_block
 
@@ -131,4 +137,4 @@ class AudioEmbedder(SoundTask[EmbeddingResult]):
 
     def _result(self, window: Array, time_ms: int) -> EmbeddingResult:
         vector = self._network(window)["embedding"]
-        return EmbeddingResult([as_embedding(vector, self._options)], time_ms)
+        return EmbeddingResult([as_embedding(vector, self._options, self._head.name)], time_ms)
