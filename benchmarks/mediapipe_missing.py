@@ -35,7 +35,7 @@ def of_module(module):
         inner = []
         if inspect.isclass(value):
             inner = [each for each in vars(value) if not each.startswith("_")]
-            inner += getattr(value, "__dataclass_fields__", {})
+            inner += [each for each in getattr(value, "__dataclass_fields__", {}) if each[0] != "_"]
         yield name, sorted(set(inner))
 
 import typing as typing_
@@ -82,8 +82,11 @@ def missing(modules: Mapping[str, Mapping[str, list[str]]]) -> Iterator[tuple[st
                 yield from (
                     (module, f"{name}.{each}")
                     for each in inner
-                    if not (hasattr(here, each) or each in getattr(here, "FIELDS", ()))
-                    and each not in getattr(here, "__dataclass_fields__", ())
+                    if not hasattr(here, each)
+                    and not any(
+                        each in getattr(here, names, ())
+                        for names in ("FIELDS", "__dataclass_fields__", "__annotations__")
+                    )
                 )
 
 

@@ -2,7 +2,8 @@
 
     python benchmarks/mediapipe_tasks.py --mediapipe ENV/bin/python PICTURE_OR_FOLDER...
 
-`ENV` is another environment, with ``mediapipe`` 0.10.x in it; its wheel has the models. Every
+`ENV` is another environment, with ``mediapipe`` 0.10.x in it; its wheel has the models. Of 1.x,
+which alone can be asked for persons, `--modules` says where the folder of the older wheel is. Every
 picture is also looked at turned, small, cut off, and beside another one. With --video the pictures
 are panned over as a film, and the times of a frame are printed: run that on a machine that does
 nothing else. With --itself MediaPipe is compared with itself, when one byte of each picture is
@@ -139,6 +140,9 @@ def made(bundles: Path, video: bool, provider: str | None) -> dict[str, Any]:
         "hands": vision.HandLandmarker.create_from_options(
             vision.HandLandmarkerOptions(base("hand_landmarker.task"), mode, num_hands=most)
         ),
+        "persons": vision.HolisticLandmarker.create_from_options(
+            vision.HolisticLandmarkerOptions(base("holistic_landmarker.task"), mode)
+        ),
         "poses": vision.PoseLandmarker.create_from_options(
             vision.PoseLandmarkerOptions(base("pose_landmarker.task"), mode, num_poses=most)
         ),
@@ -154,8 +158,16 @@ def told(result: Any, size: tuple[int, int]) -> dict[str, Any]:
                 [b.origin_x, b.origin_y, b.origin_x + b.width, b.origin_y + b.height] for b in boxes
             ]
         }
-    names = ("face_landmarks", "hand_landmarks", "pose_landmarks")
-    lists = next(getattr(result, name) for name in names if hasattr(result, name))
+    if hasattr(result, "left_hand_landmarks"):
+        parts = (result.face_landmarks, result.pose_landmarks)
+        lists = [
+            each
+            for each in (*parts, result.left_hand_landmarks, result.right_hand_landmarks)
+            if each
+        ]
+    else:
+        names = ("face_landmarks", "hand_landmarks", "pose_landmarks")
+        lists = next(getattr(result, name) for name in names if hasattr(result, name))
     found = {"landmarks": [[[p.x * size[0], p.y * size[1]] for p in each] for each in lists]}
     if hasattr(result, "handedness"):
         found["names"] = [each[0].category_name for each in result.handedness]
@@ -184,11 +196,13 @@ def bounds(points: Array) -> Array:
 
 
 def pairs(mine: list[Any], right: list[Any]) -> Iterator[tuple[Array, Array]]:
-    """Each of theirs with the nearest of ours."""
+    """Each of theirs with the nearest of ours that has as many points."""
     arrays = [np.array(each, float) for each in mine]
     for each in right:
         wanted = np.array(each, float)
-        yield min(arrays, key=lambda array: float(np.abs(array - wanted).sum())), wanted
+        alike = [array for array in arrays if array.shape == wanted.shape]
+        if alike:
+            yield min(alike, key=lambda array: float(np.abs(array - wanted).sum())), wanted
 
 
 def differences(mine: Mapping[str, Any], right: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
@@ -240,7 +254,7 @@ def run(arguments: argparse.Namespace) -> None:
     shown = shown or varied(pictures)
     with tempfile.TemporaryDirectory() as folder:
         bundles = Path(folder)
-        make_bundles(Path(place) / "modules", bundles)
+        make_bundles(arguments.modules or Path(place) / "modules", bundles)
         names = arguments.task or []
         right = theirs(python, bundles, shown, arguments.video, names)
         print(f"mediapipe {version}, {len(shown)} pictures of {len(pictures)}")
@@ -253,7 +267,7 @@ def run(arguments: argparse.Namespace) -> None:
                 print(compared(name, other[name]["found"], answer["found"], arguments.verbose))
             return
         tasks = made(bundles, arguments.video, arguments.provider)
-        wanted = {name: tasks[name] for name in names or tasks}
+        wanted = {name: tasks[name] for name in right}
         report(wanted, shown, right, arguments)
 
 
@@ -277,6 +291,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pictures", type=Path, nargs="+")
     parser.add_argument("--mediapipe", default=sys.executable, help="the other Python")
+    parser.add_argument("--modules", type=Path, help="of an unpacked wheel of 0.10, for 1.x")
     parser.add_argument("--video", action="store_true")
     parser.add_argument("--frames", type=int, default=120)
     parser.add_argument("--provider")

@@ -1,4 +1,7 @@
-"""MediaPipe's custom operators: pooling with positions, and parts of images around faces."""
+"""MediaPipe's custom operators: pooling with positions, and parts of images around faces.
+
+NGramHash and KmeansEmbeddingLookup have no translation: ONNX has no operator that hashes texts.
+"""
 
 from __future__ import annotations
 

@@ -186,3 +186,11 @@ def test_calibrations_that_are_none_are_refused(lines: str | None, why: str) -> 
     options = vision.ImageClassifierOptions(base(classifier((4,), units, lines)))
     with pytest.raises(ModelError, match=why):
         vision.ImageClassifier.create_from_options(options).classify(picture())
+
+
+def test_vectors_have_the_name_of_the_output() -> None:
+    options = vision.ImageEmbedderOptions(base(classifier((4,))))
+    with vision.ImageEmbedder.create_from_options(options) as task:
+        (found,) = task.embed(picture()).embeddings
+    assert (found.head_index, found.head_name) == (0, "h0")
+    np.testing.assert_allclose(found.embedding[0], 0.795972, atol=2e-6)

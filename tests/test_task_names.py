@@ -13,6 +13,7 @@ from tests.test_tasks import FACES, IMAGE, base
 from tflite_ort import tasks
 from tflite_ort.schema import DelegateError
 from tflite_ort.tasks import audio, components, vision
+from tflite_ort.tasks.face_landmarker import Blendshapes
 
 NONE = "None"
 CLASSIFIER = "display_names_locale max_results score_threshold category_allowlist category_denylist"
@@ -28,6 +29,7 @@ MASKS = "output_confidence_masks=True output_category_mask=False"
 # Fields of mediapipe.tasks 0.10.21 in their order, each with its default; None where none is said.
 OPTIONS = {
     vision.FaceDetectorOptions: "min_detection_confidence=0.5 min_suppression_threshold=0.3",
+    audio.AudioEmbedderOptions: "l2_normalize quantize",
     vision.FaceLandmarkerOptions: TRACKED["face"]
     + " output_face_blendshapes=False output_facial_transformation_matrixes=False",
     vision.HandLandmarkerOptions: TRACKED["hand"],
@@ -39,7 +41,7 @@ OPTIONS = {
     vision.GestureRecognizerOptions: TRACKED["hand"]
     + " canned_gesture_classifier_options=_ custom_gesture_classifier_options=_",
 }
-LANDMARK = "x y z visibility presence"
+LANDMARK = "x y z visibility presence name"
 CONTAINERS = {
     "AudioDataFormat": "num_channels=1 sample_rate",
     "BoundingBox": "origin_x! origin_y! width! height!",
@@ -133,6 +135,7 @@ def test_enumerations_and_base_options() -> None:
     }
     assert [each.name for each in audio.RunningMode] == ["AUDIO_CLIPS", "AUDIO_STREAM"]
     assert {each.name: each.value for each in tasks.ImageFormat} == {
+        "UNKNOWN": 0,
         "SRGB": 1,
         "SRGBA": 2,
         "GRAY8": 3,
@@ -142,6 +145,7 @@ def test_enumerations_and_base_options() -> None:
         "VEC32F1": 9,
         "SBGRA": 11,
         "VEC32F2": 12,
+        "VEC32F4": 13,
     }
     names = [each.name for each in fields(tasks.BaseOptions)]
     assert names[:3] == ["model_asset_path", "model_asset_buffer", "delegate"]
@@ -205,8 +209,13 @@ def test_pictures() -> None:
     with pytest.raises(ValueError, match="read-only"):
         picture.numpy_view()[0, 0, 0] = 1
     assert tasks.image.pixels_of(picture)[0, 0].tolist() == [0, 0, 255]
-    with pytest.raises(ValueError, match="GRAY16 is uint16"):
-        tasks.Image(tasks.ImageFormat.GRAY16, blue)
+    for wrong, why in (
+        (tasks.ImageFormat.GRAY16, "GRAY16 is uint16"),
+        (tasks.ImageFormat.UNKNOWN, "has a format"),
+        ("SRGB", "has a format"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            tasks.Image(wrong, blue)
 
 
 def test_sound() -> None:
@@ -223,3 +232,29 @@ def test_sound() -> None:
     stereo = tasks.AudioData.create_from_array(np.full((3, 2), -(2**15), np.int16))
     assert stereo.buffer.tolist() == [[-1, -1]] * 3
     assert stereo.audio_format == tasks.containers.AudioDataFormat(2, None)
+
+
+def test_two_names_of_an_option() -> None:
+    chosen = components.processors.ClassifierOptions(max_results=1)
+    options = vision.GestureRecognizerOptions(
+        base(FACES), canned_gestures_classifier_options=chosen
+    )
+    assert options.canned_gesture_classifier_options is chosen
+    options.custom_gestures_classifier_options = chosen
+    assert options.custom_gesture_classifier_options is chosen
+    with pytest.raises(ValueError, match="not both"):
+        vision.GestureRecognizerOptions(
+            base(FACES),
+            canned_gesture_classifier_options=chosen,
+            canned_gestures_classifier_options=chosen,
+        )
+
+
+def test_expressions_have_names() -> None:
+    made = [each.name for each in Blendshapes]
+    assert (len(made), made[:2], made[-1]) == (
+        52,
+        ["NEUTRAL", "BROW_DOWN_LEFT"],
+        "NOSE_SNEER_RIGHT",
+    )
+    assert Blendshapes.EYE_LOOK_UP_LEFT == 17

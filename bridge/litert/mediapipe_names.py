@@ -51,8 +51,8 @@ _IN_TASKS = """
     core
     core.base_options                     options
     text                                  text
-    text.language_detector                text_tasks containers
-    text.text_classifier                  text_tasks containers
+    text.language_detector                text_tasks containers processors
+    text.text_classifier                  text_tasks containers processors
     text.text_embedder                    text_tasks containers
     vision                                vision
     vision.core
@@ -64,12 +64,14 @@ _IN_TASKS = """
     vision.face_detector                  detectors containers
     vision.face_landmarker                face_landmarker connections containers
     vision.gesture_recognizer             gesture_recognizer containers
+    vision.gesture_recognizer_result      containers
     vision.hand_landmarker                hand_landmarker connections containers points
     vision.holistic_landmarker            holistic_landmarker containers
     vision.image_classifier               classifiers containers
     vision.image_embedder                 embedders containers
     vision.image_segmenter                image_segmenter containers
     vision.interactive_segmenter          interactive_segmenter containers
+    vision.interactive_segmenter_legacy   interactive_segmenter containers
     vision.object_detector                detectors containers
     vision.pose_landmarker                pose_landmarker connections containers points
 """

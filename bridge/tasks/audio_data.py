@@ -31,6 +31,8 @@ class AudioData:
         audio_format: one channel without a rate by default.
     """
 
+    audio_format: AudioDataFormat
+
     def __init__(self, buffer_length: int, audio_format: AudioDataFormat | None = None) -> None:
         self.audio_format = audio_format or AudioDataFormat()
         self._buffer = np.zeros([buffer_length, self.audio_format.num_channels], np.float32)

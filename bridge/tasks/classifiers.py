@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.decode.scores import output_names
-from tflite_ort.tasks.audio_data import AudioData
 from tflite_ort.tasks.containers import ClassificationResult, Classifications
 from tflite_ort.tasks.detectors import Choice
 from tflite_ort.tasks.heads import heads_of
@@ -18,7 +16,7 @@ from tflite_ort.tasks.network import Network, networks
 from tflite_ort.tasks.options import AudioRunningMode, BaseOptions
 from tflite_ort.tasks.processors import ClassifierOptions
 from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTask, VisionTaskOptions
-from tflite_ort.tasks.windows import SoundTask, rate_of
+from tflite_ort.tasks.windows import SoundTask
 
 Array = npt.NDArray[Any]
 
@@ -104,52 +102,11 @@ class AudioClassifier(SoundTask[ClassificationResult]):
     _model: ClassVar[Mapping[str, str]] = {"classifier": "audio classifier"}
 
     def __init__(self, options: AudioClassifierOptions) -> None:
-        streams = options.running_mode is AudioRunningMode.AUDIO_STREAM
-        if streams != (options.result_callback is not None):
-            raise ValueError("a result callback is for the audio stream mode, and needed there")
         super().__init__(options)
         self._classes = Classes(self._network, options)
-        self._waiting = np.zeros(0, np.float32)
-        self._last: int | None = None
-        self._streamed: float | None = None
 
     classify = SoundTask._on_clip
-
-    def classify_async(self, audio_block: AudioData, timestamp_ms: int) -> None:
-        """Take the next block of a stream; the callback gets the result of each full window.
-
-        Args:
-            timestamp_ms: when the block begins; later than the last one.
-
-        Raises:
-            ValueError: the task is in another mode, the sound has no sample rate or another one
-                than the blocks before, or the time is no later one.
-        """
-        self._check_mode(AudioRunningMode.AUDIO_STREAM)
-        callback, rate = self._options.result_callback, rate_of(audio_block)
-        assert callback is not None
-        if self._streamed not in (None, rate):
-            raise ValueError(
-                f"The audio sample rate provided in audio data: {rate} is inconsistent with the "
-                f"previously received: {self._streamed}."
-            )
-        if self._last is not None and timestamp_ms <= self._last:
-            raise ValueError("Input timestamp must be monotonically increasing.")
-        self._streamed, self._last = rate, timestamp_ms
-        self._waiting = np.concatenate([self._waiting, self._resampled(audio_block)])
-        while len(self._waiting) >= self._window:
-            window, self._waiting = np.split(self._waiting, [self._window])
-            callback(self._heard(window, 0), timestamp_ms)
-
-    def _check_mode(self, wanted: AudioRunningMode) -> None:
-        if self._options.running_mode is not wanted:
-            mode, told = self._options.running_mode.name, wanted.name.lower().replace("_", " ")
-            raise ValueError(
-                f"Task is not initialized with the {told} mode. Current running mode:{mode}"
-            )
-
-    def _check_clips(self) -> None:
-        self._check_mode(AudioRunningMode.AUDIO_CLIPS)
+    classify_async = SoundTask._on_block
 
     def _result(self, window: Array, time_ms: int) -> ClassificationResult:
         return ClassificationResult(self._classes(window), time_ms)

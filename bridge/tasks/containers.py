@@ -23,6 +23,9 @@ class Rect:
     bottom: float
 
 
+RectF = Rect
+
+
 @dataclass
 class NormalizedRect:
     """A rotated rectangle in 0..1 of the picture; the rotation is clockwise, in radians."""
@@ -99,6 +102,7 @@ class NormalizedLandmark:
     z: float | None = None
     visibility: float | None = None
     presence: float | None = None
+    name: str | None = None
 
 
 @dataclass
@@ -110,6 +114,7 @@ class Landmark:
     z: float | None = None
     visibility: float | None = None
     presence: float | None = None
+    name: str | None = None
 
 
 @dataclass
@@ -180,7 +185,7 @@ class ImageSegmenterResult:
     category_mask: Any | None = None
 
 
-InteractiveSegmenterResult = ImageSegmenterResult
+InteractiveSegmenterResult = InteractiveSegmenterLegacyResult = ImageSegmenterResult
 
 
 @dataclass

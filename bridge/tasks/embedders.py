@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.tasks.containers import Embedding, EmbeddingResult
+from tflite_ort.tasks.heads import heads_of
 from tflite_ort.tasks.network import networks
-from tflite_ort.tasks.options import BaseOptions
+from tflite_ort.tasks.options import AudioRunningMode, BaseOptions
 from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTask, VisionTaskOptions
 from tflite_ort.tasks.windows import SoundTask
 
@@ -87,6 +88,7 @@ class ImageEmbedder(VisionTask[EmbeddingResult]):
     def __init__(self, options: ImageEmbedderOptions) -> None:
         super().__init__(options)
         (self._network,) = networks(options.base_options, {"embedder": "embedding"})
+        (self._head,) = heads_of(self._network.metadata, 1)
 
     embed = VisionTask._on_image
     embed_for_video = VisionTask._on_video
@@ -97,7 +99,7 @@ class ImageEmbedder(VisionTask[EmbeddingResult]):
     def _result(self, frame: Frame) -> EmbeddingResult:
         vector = self._network(frame.pixels, roi=frame.rect)["embedding"]
         time = None if frame.seconds is None else round(frame.seconds * 1000)
-        return EmbeddingResult([as_embedding(vector, self._options)], time)
+        return EmbeddingResult([as_embedding(vector, self._options, self._head.name)], time)
 
 
 @dataclass
@@ -107,11 +109,14 @@ class AudioEmbedderOptions:
     Args:
         l2_normalize: make the vectors 1 long.
         quantize: give bytes, of numbers from -1 to 1.
+        result_callback: in the stream mode, called with each result and its timestamp.
     """
 
     base_options: BaseOptions
+    running_mode: AudioRunningMode = AudioRunningMode.AUDIO_CLIPS
     l2_normalize: bool | None = None
     quantize: bool | None = None
+    result_callback: Callable[[EmbeddingResult, int], None] | None = None
 
 
 class AudioEmbedder(SoundTask[EmbeddingResult]):
@@ -121,10 +126,15 @@ class AudioEmbedder(SoundTask[EmbeddingResult]):
     _options_class = AudioEmbedderOptions
     _model: ClassVar[Mapping[str, str]] = {"embedder": "audio embedding"}
 
+    def __init__(self, options: AudioEmbedderOptions) -> None:
+        super().__init__(options)
+        (self._head,) = heads_of(self._network.metadata, 1)
+
     embed = SoundTask._on_clip
+    embed_async = SoundTask._on_block
 
     cosine_similarity = staticmethod(cosine_similarity)
 
     def _result(self, window: Array, time_ms: int) -> EmbeddingResult:
         vector = self._network(window)["embedding"]
-        return EmbeddingResult([as_embedding(vector, self._options)], time_ms)
+        return EmbeddingResult([as_embedding(vector, self._options, self._head.name)], time_ms)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import enum
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,12 @@ from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTaskOption
 
 Array = npt.NDArray[Any]
 
+# By the number of an expression, its name.
+Blendshapes = cast(Any, enum.IntEnum)(
+    "Blendshapes",
+    [re.sub("([A-Z])", r"_\1", name.strip("_")).upper() for name in BLENDSHAPES],
+    start=0,
+)
 _SCALE = 1.5
 # Of two faces that the detector finds, as in MediaPipe's task; its `FaceDetector` takes 0.3.
 _OVERLAP = 0.5

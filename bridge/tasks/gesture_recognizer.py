@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from tflite_ort.tasks.containers import (
 )
 from tflite_ort.tasks.hand_landmarker import HandLandmarker, HandLandmarkerOptions, handedness
 from tflite_ort.tasks.network import Network, networks
-from tflite_ort.tasks.options import RunningMode
+from tflite_ort.tasks.options import RunningMode, TwoNames
 from tflite_ort.tasks.processors import ClassifierOptions
 from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTask, VisionTaskOptions
 
@@ -32,9 +32,7 @@ _CLASSIFIERS = ("custom_gesture_classifier", "canned_gesture_classifier")
 
 
 @dataclass
-class GestureRecognizerOptions(VisionTaskOptions):
-    """Options of `GestureRecognizer`."""
-
+class _Options(VisionTaskOptions):
     num_hands: int = 1
     min_hand_detection_confidence: float = 0.5
     min_hand_presence_confidence: float = 0.5
@@ -42,6 +40,15 @@ class GestureRecognizerOptions(VisionTaskOptions):
     canned_gesture_classifier_options: ClassifierOptions = field(default_factory=ClassifierOptions)
     custom_gesture_classifier_options: ClassifierOptions = field(default_factory=ClassifierOptions)
     result_callback: ResultCallback | None = None
+
+
+class GestureRecognizerOptions(TwoNames, _Options):
+    """Options of `GestureRecognizer`; some have newer names too."""
+
+    _OTHERS: ClassVar = {
+        f"{kind}_gestures_classifier_options": f"{kind}_gesture_classifier_options"
+        for kind in ("canned", "custom")
+    }
 
 
 @dataclass(frozen=True, slots=True)

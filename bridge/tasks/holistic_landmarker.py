@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from tflite_ort.tasks.holistic import Confidences, Holistic
 from tflite_ort.tasks.image import Image, ImageFormat
 from tflite_ort.tasks.landmarkers import Limits
 from tflite_ort.tasks.network import networks
-from tflite_ort.tasks.options import RunningMode
+from tflite_ort.tasks.options import RunningMode, TwoNames
 from tflite_ort.tasks.points import PoseLandmark
 from tflite_ort.tasks.pose_landmarker import PoseLandmarkerOptions
 from tflite_ort.tasks.vision_task import DetectingTask, Frame, ResultCallback, VisionTaskOptions
@@ -30,24 +30,6 @@ from tflite_ort.tasks.vision_task import DetectingTask, Frame, ResultCallback, V
 Array = npt.NDArray[Any]
 
 _TRACKED = 0.5
-# Older names of options.
-_OLDER = {
-    "min_face_landmarks_confidence": "min_face_presence_confidence",
-    "min_pose_landmarks_confidence": "min_pose_presence_confidence",
-    "output_segmentation_mask": "output_pose_segmentation_masks",
-}
-
-
-def _older(name: str) -> property:
-    new = _OLDER[name]
-
-    def read(options: Any) -> Any:
-        return getattr(options, new)
-
-    def write(options: Any, value: Any) -> None:
-        setattr(options, new, value)
-
-    return property(read, write, doc=f"The older name of `{new}`.")
 
 
 @dataclass
@@ -64,28 +46,19 @@ class _Options(VisionTaskOptions):
     result_callback: ResultCallback | None = None
 
 
-class HolisticLandmarkerOptions(_Options):
+class HolisticLandmarkerOptions(TwoNames, _Options):
     """Options of `HolisticLandmarker`; some have older names too.
 
     Args:
         output_face_blendshapes: how much a face shows of 52 expressions; the bundle needs
             ``face_blendshapes``.
-
-    Raises:
-        ValueError: an option is given by both of its names.
     """
 
-    def __init__(self, *options: Any, **named: Any) -> None:
-        for old, new in _OLDER.items():
-            if old in named:
-                if new in named:
-                    raise ValueError(f"Specify either `{new}` or `{old}`, not both.")
-                named[new] = named.pop(old)
-        super().__init__(*options, **named)
-
-    min_face_landmarks_confidence = _older("min_face_landmarks_confidence")
-    min_pose_landmarks_confidence = _older("min_pose_landmarks_confidence")
-    output_segmentation_mask = _older("output_segmentation_mask")
+    _OTHERS: ClassVar = {
+        "min_face_landmarks_confidence": "min_face_presence_confidence",
+        "min_pose_landmarks_confidence": "min_pose_presence_confidence",
+        "output_segmentation_mask": "output_pose_segmentation_masks",
+    }
 
 
 class HolisticLandmarker(DetectingTask[HolisticLandmarkerResult]):

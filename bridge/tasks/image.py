@@ -19,6 +19,7 @@ Array = npt.NDArray[Any]
 class ImageFormat(enum.Enum):
     """What the channels of a picture are."""
 
+    UNKNOWN = 0
     SRGB = 1
     SRGBA = 2
     GRAY8 = 3
@@ -28,6 +29,7 @@ class ImageFormat(enum.Enum):
     VEC32F1 = 9
     SBGRA = 11
     VEC32F2 = 12
+    VEC32F4 = 13
 
 
 # How many channels, 0 for no axis of them, and the type.
@@ -41,6 +43,7 @@ _CHANNELS = {
     ImageFormat.SRGBA64: (4, np.uint16),
     ImageFormat.VEC32F1: (0, np.float32),
     ImageFormat.VEC32F2: (2, np.float32),
+    ImageFormat.VEC32F4: (4, np.float32),
 }
 
 
@@ -55,7 +58,11 @@ class Image:
         ValueError: the data are not of that format.
     """
 
+    image_format: ImageFormat
+
     def __init__(self, image_format: ImageFormat, data: Array) -> None:
+        if image_format not in _CHANNELS:
+            raise ValueError(f"a picture has a format, got {image_format!r}")
         channels, dtype = _CHANNELS[image_format]
         array = np.asarray(data)
         shaped = array.ndim == 3 and array.shape[2] == channels if channels else array.ndim == 2

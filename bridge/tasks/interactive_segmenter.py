@@ -110,6 +110,8 @@ class InteractiveSegmenter(Closing):
         """
         if self._closed:
             raise ValueError("Task runner is currently not running.")
+        if not isinstance(roi, RegionOfInterest):
+            raise TypeError(f"what is pointed at is a RegionOfInterest, got {type(roi).__name__}")
         pixels = pixels_of(image)
         height, width = pixels.shape[:2]
         radius = max(_rounded(max(width, height) / _SIDE), 1)
@@ -120,6 +122,11 @@ class InteractiveSegmenter(Closing):
     def close(self) -> None:
         """End it."""
         self._closed = True
+
+
+# What MediaPipe 1.2 calls them.
+InteractiveSegmenterLegacy = InteractiveSegmenter
+InteractiveSegmenterLegacyOptions = InteractiveSegmenterOptions
 
 
 def disc(shape: tuple[int, int], middle: tuple[int, int], radius: int) -> Array:

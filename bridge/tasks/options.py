@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -93,18 +93,52 @@ class BaseOptions:
         """What was given.
 
         Raises:
-            ValueError: neither or both are.
+            ValueError: neither or both are, or the buffer is not bytes.
         """
         if (self.model_asset_path is None) == (self.model_asset_buffer is None):
             raise ValueError("give one of model_asset_path and model_asset_buffer")
         if self.model_asset_path is not None:
             return self.model_asset_path
-        assert self.model_asset_buffer is not None
-        return self.model_asset_buffer
+        if not isinstance(self.model_asset_buffer, bytes | bytearray | memoryview):
+            raise ValueError(f"model_asset_buffer is a {type(self.model_asset_buffer).__name__}")
+        return bytes(self.model_asset_buffer)
 
 
-# A part of a picture, in 0..1 of it.
-RectF = containers.Rect
+class TwoNames:
+    """Options of which some have two names.
+
+    Raises:
+        ValueError: an option is given by both.
+    """
+
+    # By the other name of a field, its name.
+    _OTHERS: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, *options: Any, **named: Any) -> None:
+        for other, name in self._OTHERS.items():
+            if other in named:
+                if name in named:
+                    raise ValueError(f"Specify either `{name}` or `{other}`, not both.")
+                named[name] = named.pop(other)
+        super().__init__(*options, **named)
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        for other, name in cls._OTHERS.items():
+            setattr(cls, other, _other(name))
+
+
+def _other(name: str) -> property:
+    def read(options: Any) -> Any:
+        return getattr(options, name)
+
+    def write(options: Any, value: Any) -> None:
+        setattr(options, name, value)
+
+    return property(read, write, doc=f"The other name of `{name}`.")
+
+
+RectF = containers.RectF
 
 
 @dataclass

@@ -65,8 +65,11 @@ class TextNetwork:
         """The outputs as real numbers, each as a vector.
 
         Raises:
+            TypeError: it is no text.
             BridgeError: the model fails.
         """
+        if not isinstance(text, str):
+            raise TypeError(f"a text is a str, got {type(text).__name__}")
         arrays = self._read(text, self._length)
         with self._lock:
             sizes = [array.shape for array in arrays]
@@ -99,8 +102,8 @@ class _TextTask(Closing):
     _options_class: ClassVar[Callable[..., Any]]
 
     def __init__(self, options: Any) -> None:
-        self._options = options
-        self._network = TextNetwork(options.base_options)
+        self._options, self._closed = options, False
+        self._text_network = TextNetwork(options.base_options)
 
     @classmethod
     def create_from_model_path(cls, model_path: str | os.PathLike[str]) -> Self:
@@ -112,8 +115,20 @@ class _TextTask(Closing):
         """A task with these options."""
         return cls(options)
 
+    @property
+    def _network(self) -> TextNetwork:
+        """The network of a task that is not closed.
+
+        Raises:
+            ValueError: it is.
+        """
+        if self._closed:
+            raise ValueError("Task runner is currently not running.")
+        return self._text_network
+
     def close(self) -> None:
         """End it."""
+        self._closed = True
 
 
 @dataclass

@@ -36,14 +36,17 @@ from tflite_ort.tasks.holistic_landmarker import HolisticLandmarker, HolisticLan
 from tflite_ort.tasks.image_segmenter import ImageSegmenter, ImageSegmenterOptions
 from tflite_ort.tasks.interactive_segmenter import (
     InteractiveSegmenter,
+    InteractiveSegmenterLegacy,
+    InteractiveSegmenterLegacyOptions,
     InteractiveSegmenterOptions,
-)
-from tflite_ort.tasks.interactive_segmenter import (
-    RegionOfInterest as InteractiveSegmenterRegionOfInterest,
+    RegionOfInterest,
 )
 from tflite_ort.tasks.options import ImageProcessingOptions, RunningMode
 from tflite_ort.tasks.points import PoseLandmark
 from tflite_ort.tasks.pose_landmarker import PoseLandmarker, PoseLandmarkerOptions
+
+InteractiveSegmenterRegionOfInterest = RegionOfInterest
+InteractiveSegmenterLegacyRegionOfInterest = RegionOfInterest
 
 __all__ = [
     "FaceDetector",
@@ -74,6 +77,9 @@ __all__ = [
     "ImageSegmenterOptions",
     "ImageSegmenterResult",
     "InteractiveSegmenter",
+    "InteractiveSegmenterLegacy",
+    "InteractiveSegmenterLegacyOptions",
+    "InteractiveSegmenterLegacyRegionOfInterest",
     "InteractiveSegmenterOptions",
     "InteractiveSegmenterRegionOfInterest",
     "ObjectDetector",

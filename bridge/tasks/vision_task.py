@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -67,6 +69,8 @@ class VisionTask(Closing, Generic[Result]):
     _takes_region: ClassVar[bool] = False
 
     def __init__(self, options: Any) -> None:
+        if not isinstance(options.running_mode, RunningMode):
+            raise ValueError(f"a running mode is a RunningMode, got {options.running_mode!r}")
         live = options.running_mode is RunningMode.LIVE_STREAM
         if live != (options.result_callback is not None):
             raise ValueError(
@@ -80,6 +84,7 @@ class VisionTask(Closing, Generic[Result]):
         self._last: int | None = None
         self._closed = False
         self._pending: Future[None] | None = None
+        self._answering: int | None = None  # the thread that calls back
         self._worker = ThreadPoolExecutor(1) if live else None
         renew_in_children(self)
 
@@ -170,16 +175,21 @@ class VisionTask(Closing, Generic[Result]):
 
         Raises:
             ValueError: it is no picture or no later one, or the task is in another mode.
+            Exception: what the callback raised, or the network, at the frame before.
         """
         self._check_mode(RunningMode.LIVE_STREAM)
         self._check_time(timestamp_ms)
-        if self._pending is not None and not self._pending.done():
-            return
+        if self._pending is not None:
+            if not self._pending.done():
+                return
+            done, self._pending = self._pending, None
+            done.result()
         assert self._worker is not None
         frame = self._frame(image, image_processing_options, timestamp_ms)
         self._pending = self._worker.submit(self._answer, frame, image, timestamp_ms)
 
     def _answer(self, frame: Frame, image: Picture, timestamp_ms: int) -> None:
+        self._answering = threading.get_ident()
         self._options.result_callback(self._result(frame), image, timestamp_ms)
 
     def convert_to_normalized_rect(
@@ -212,6 +222,8 @@ class VisionTask(Closing, Generic[Result]):
             )
 
     def _check_time(self, timestamp_ms: int) -> None:
+        if not math.isfinite(timestamp_ms):
+            raise ValueError(f"a timestamp is a number of milliseconds, got {timestamp_ms}")
         if self._last is not None and timestamp_ms <= self._last:
             raise ValueError(
                 f"Input timestamp must be monotonically increasing. {timestamp_ms} follows "
@@ -220,12 +232,19 @@ class VisionTask(Closing, Generic[Result]):
         self._last = timestamp_ms
 
     def close(self) -> None:
-        """End it; a frame that is being looked at is answered first."""
+        """End it; a frame that is being looked at is answered first, but in its own callback.
+
+        Raises:
+            Exception: what the last callback raised, or the network.
+        """
         self._closed = True
-        if self._worker is not None:
-            self._worker.shutdown()
-            if self._pending is not None:
-                self._pending.result()
+        if self._worker is None:
+            return
+        inside = self._answering == threading.get_ident()
+        self._worker.shutdown(wait=not inside)
+        if self._pending is not None and not inside:
+            done, self._pending = self._pending, None
+            done.result()
 
 
 class DetectingTask(VisionTask[Result]):

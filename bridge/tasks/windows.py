@@ -16,7 +16,7 @@ from tflite_ort.prediction.sound import HIGHEST_RATE
 from tflite_ort.schema import ModelError
 from tflite_ort.tasks.audio_data import AudioData
 from tflite_ort.tasks.network import networks
-from tflite_ort.tasks.options import BaseOptions
+from tflite_ort.tasks.options import AudioRunningMode, BaseOptions
 
 Array = npt.NDArray[Any]
 Result = TypeVar("Result")
@@ -36,7 +36,13 @@ class SoundTask(Closing, Generic[Result]):
     _model: ClassVar[Mapping[str, str]]
 
     def __init__(self, options: Any) -> None:
-        self._options = options
+        streams = options.running_mode is AudioRunningMode.AUDIO_STREAM
+        if streams != (options.result_callback is not None):
+            raise ValueError("a result callback is for the audio stream mode, and needed there")
+        self._options, self._closed = options, False
+        self._waiting = np.zeros(0, np.float32)
+        self._last: int | None = None
+        self._streamed: float | None = None
         (self._network,) = networks(options.base_options, self._model)
         self._rate = float(self._network.kind.facts.get("sample_rate") or _DEFAULT_RATE)
         if self._rate > HIGHEST_RATE:
@@ -67,18 +73,48 @@ class SoundTask(Closing, Generic[Result]):
         Raises:
             ValueError: the task is in another mode, or the sound has no sample rate.
         """
-        self._check_clips()
+        self._check_mode(AudioRunningMode.AUDIO_CLIPS)
         if not isinstance(audio_clip, AudioData):
             return spread(self._windows, audio_clip, cores())
         return self._windows(audio_clip)
 
-    def _check_clips(self) -> None:
-        """
+    def _on_block(self, audio_block: AudioData, timestamp_ms: int) -> None:
+        """Take the next block of a stream; the callback gets the result of each full window.
+
+        Args:
+            timestamp_ms: when the block begins; later than the last one.
+
         Raises:
-            ValueError: the task takes no clips.
+            ValueError: the task is in another mode, the sound has no sample rate or another one
+                than the blocks before, or the time is no later one.
         """
+        self._check_mode(AudioRunningMode.AUDIO_STREAM)
+        callback, rate = self._options.result_callback, rate_of(audio_block)
+        if self._streamed not in (None, rate):
+            raise ValueError(
+                f"The audio sample rate provided in audio data: {rate} is inconsistent with the "
+                f"previously received: {self._streamed}."
+            )
+        if self._last is not None and timestamp_ms <= self._last:
+            raise ValueError("Input timestamp must be monotonically increasing.")
+        self._streamed, self._last = rate, timestamp_ms
+        self._waiting = np.concatenate([self._waiting, self._resampled(audio_block)])
+        while len(self._waiting) >= self._window:
+            window, self._waiting = np.split(self._waiting, [self._window])
+            callback(self._heard(window, 0), timestamp_ms)
+
+    def _check_mode(self, wanted: AudioRunningMode) -> None:
+        if self._closed:
+            raise ValueError("Task runner is currently not running.")
+        if self._options.running_mode is not wanted:
+            mode, told = self._options.running_mode.name, wanted.name.lower().replace("_", " ")
+            raise ValueError(
+                f"Task is not initialized with the {told} mode. Current running mode:{mode}"
+            )
 
     def _windows(self, clip: AudioData) -> list[Result]:
+        if not isinstance(clip, AudioData):
+            raise TypeError(f"a clip is an AudioData, got {type(clip).__name__}")
         sound, size = self._resampled(clip), self._window
         starts = range(0, max(len(sound), 1), size)
         return [self._heard(sound[start:][:size], start) for start in starts]
@@ -105,6 +141,7 @@ class SoundTask(Closing, Generic[Result]):
 
     def close(self) -> None:
         """End it."""
+        self._closed = True
 
 
 def rate_of(sound: AudioData) -> float:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from tflite_ort.tasks.connections import HandLandmarksConnections
 from tflite_ort.tasks.hand_landmarker import HandLandmarker, HandLandmarkerOptions
 from tflite_ort.tasks.landmarkers import Found, Landmarker, Limits
 from tflite_ort.tasks.messages import ClassificationList, LandmarkList, NormalizedLandmarkList
@@ -18,9 +17,19 @@ from tflite_ort.tasks.solutions.solution import Solution, mode, points_message
 from tflite_ort.tasks.vision_task import Frame
 
 # As of the tasks, but for a line of the palm.
+HAND_PALM_CONNECTIONS = ((0, 1), (0, 5), (9, 13), (13, 17), (5, 9), (0, 17))
+HAND_THUMB_CONNECTIONS = ((1, 2), (2, 3), (3, 4))
+HAND_INDEX_FINGER_CONNECTIONS = ((5, 6), (6, 7), (7, 8))
+HAND_MIDDLE_FINGER_CONNECTIONS = ((9, 10), (10, 11), (11, 12))
+HAND_RING_FINGER_CONNECTIONS = ((13, 14), (14, 15), (15, 16))
+HAND_PINKY_FINGER_CONNECTIONS = ((17, 18), (18, 19), (19, 20))
 HAND_CONNECTIONS = frozenset(
-    (each.start, each.end) for each in HandLandmarksConnections.HAND_CONNECTIONS
-) ^ {(0, 5), (1, 5)}
+    (
+        *(*HAND_PALM_CONNECTIONS, *HAND_THUMB_CONNECTIONS, *HAND_INDEX_FINGER_CONNECTIONS),
+        *(*HAND_MIDDLE_FINGER_CONNECTIONS, *HAND_RING_FINGER_CONNECTIONS),
+        *HAND_PINKY_FINGER_CONNECTIONS,
+    )
+)
 # Of two regions: above it they are one.
 SAME = 0.5
 
