@@ -26,6 +26,18 @@ def ngrams(op: View, inputs: Inputs, state: State) -> Outputs:
     return tokenizers.ngrams(op, inputs, state)
 
 
+@flex_kernel("TFText>RoundRobinTrim")
+def round_robin_trim(op: View, inputs: Inputs, state: State) -> Outputs:
+    """As the custom operator of TFLite."""
+    return tokenizers.round_robin_trim(op, inputs, state)
+
+
+@flex_kernel("TFText>RoundRobinGenerateMasks")
+def round_robin_masks(op: View, inputs: Inputs, state: State) -> Outputs:
+    """As the custom operator of TFLite."""
+    return tokenizers.round_robin_masks(op, inputs, state)
+
+
 @flex_kernel("ConstrainedSequence")
 def constrained_sequence(op: View, inputs: Inputs, state: State) -> Outputs:
     """The states of each sequence of scores, in a line, and their splits; -1 where none can be."""

@@ -7,7 +7,7 @@ from typing import Any
 from tflite_ort.schema.shapes.registry import Shapes, rule
 from tflite_ort.schema.values.sizes import is_known, unknown_shape, unknown_size
 from tflite_ort.schema.values.view import OperatorView
-from tflite_ort.schema.values.well_known_options import NgramsOptions, map_options
+from tflite_ort.schema.values.well_known_options import BinarizeOptions, NgramsOptions, map_options
 
 View = OperatorView[Any]
 
@@ -15,12 +15,24 @@ View = OperatorView[Any]
 @rule(
     "TFText>WhitespaceTokenizeWithOffsetsV2",
     "FastWordpieceTokenizeWithOffsets",
+    "TFText>ByteSplitByOffsets",
+    "TFText>ByteSplitWithOffsets",
     "TFText>FastWordpieceDetokenize",
+    "TFText>RoundRobinGenerateMasks",
+    "TFText>RoundRobinTrim",
     "FastBertNormalize",
 )
 def lists(op: View) -> Shapes:
     """Lists, of which only the data says how long they are."""
     return tuple(unknown_shape(1) for _ in op.outputs)
+
+
+@rule("TFText>Utf8Binarize")
+def bits(op: View) -> Shapes:
+    """The bits of all characters of each text."""
+    options = map_options(op, BinarizeOptions)
+    count = max(options.word_length, 0) * max(options.bits_per_char, 0)
+    return ((*op["input_tokens"].shape, count),)
 
 
 @rule("TFText>NgramsStringJoin")

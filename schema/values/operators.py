@@ -270,6 +270,12 @@ _ROWS = {
         TFText>FastWordpieceDetokenize (input_values: i32, input_row_splits: i64, wp_model: u8)
         FastBertNormalize (input_values: str, fast_bert_normalizer_model: u8)
         TFText>NgramsStringJoin (input_values: str, input_row_splits*: i64)
+        TFText>RoundRobinTrim TFText>RoundRobinGenerateMasks (max_sequence_length: i32, tensors*)
+        TFText>ByteSplitWithOffsets (input_values: str)
+        TFText>ByteSplitByOffsets (
+            input_values: str, input_start_offsets: i32, input_end_offsets: i32,
+            input_row_splits: i64)
+        TFText>Utf8Binarize (input_tokens: str)
     """,
 }
 

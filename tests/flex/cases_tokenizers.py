@@ -225,6 +225,25 @@ def fragments(words: Array, lengths: list[int], bits: list[int], **options: Any)
     return Case("SentenceFragments", inputs, attributes, exports=False, **options)
 
 
+def octets() -> list[Case]:
+    found = []
+    for at, words in enumerate((EDGES, MIXED)):
+        sizes = [min(len(word), 3) for word in words]
+        splits = np.cumsum([0, *sizes]).astype(np.int64)
+        starts = np.array([at for size in sizes for at in range(size)], np.int32)
+        ends = np.array([size for size in sizes for _ in range(size)], np.int32)
+        given = words, starts, ends, splits
+        found += [
+            case("TFText>ByteSplitWithOffsets", words, note=f"{at}"),
+            case("TFText>ByteSplitByOffsets", *given, note=f"{at}"),
+        ]
+        for length, bits in ((3, 8), (10, 24), (2, 1)):
+            options = {"word_length": length, "bits_per_char": bits, "replacement_char": 0xFFFD}
+            name = "TFText>Utf8Binarize"
+            found.append(case(name, words, note=f"{at}-{length}-{bits}", **options))
+    return found
+
+
 def sentences() -> list[Case]:
     draw, found = random.Random(11), []
     for seed in range(6):
@@ -237,6 +256,14 @@ def sentences() -> list[Case]:
 
 
 CASES = [
-    *(*spaces(), *wordpieces(), *fast_wordpieces(), *labels(), *expressions(), *sentences()),
+    *(
+        *spaces(),
+        *wordpieces(),
+        *fast_wordpieces(),
+        *labels(),
+        *expressions(),
+        *octets(),
+        *sentences(),
+    ),
     *refused(),
 ]
