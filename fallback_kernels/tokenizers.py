@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice, pairwise
+from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tflite_ort.fallback_kernels.idioms.characters import decoded, text_array
 from tflite_ort.fallback_kernels.idioms.fast_wordpiece import FastWordpiece
+from tflite_ort.fallback_kernels.idioms.ragged_rows import dense, levels_of, places_of
 from tflite_ort.fallback_kernels.idioms.row_splits import check_splits
 from tflite_ort.fallback_kernels.idioms.tries import ROOT, Trie
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, custom_kernel
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.file.tokenizer_models import FastBertNormalizerModel, read_tokenizer
+from tflite_ort.schema.shapes.tokenizers import custom_partition_kinds
 from tflite_ort.schema.values.well_known_options import (
     BertNormalizeOptions,
     BinarizeOptions,
@@ -242,6 +245,29 @@ def _shares(sizes: Sequence[int], left: int) -> list[int]:
         if left and used[at] < size:
             used[at], left = used[at] + 1, left - 1
     return used
+
+
+@custom_kernel("RaggedTensorToTensor", versions=(1, 1))
+def ragged_tensor_to_tensor(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The values in rows of one length, and the default value beside shorter ones. A level of which
+    all rows are empty is one value wide, unlike TensorFlow's."""
+    shape, values, default, *partitions = inputs
+    kinds = custom_partition_kinds(op)
+    if values.ndim != 1 or default.size != 1 or default.dtype != values.dtype:
+        raise KernelError(f"values {list(values.shape)} and a default {list(default.shape)}")
+    levels, rows = levels_of(kinds, partitions, len(values))
+    places, sizes = places_of(levels, rows)
+    if kinds[0] == "ROW_SPLITS":
+        widths = zip(sizes[1:], partitions, strict=True)
+        sizes[1:] = [max(width, 1) if len(splits) > 1 else width for width, splits in widths]
+    if shape.ndim:
+        told = shape.reshape(-1).tolist()
+        if len(told) != len(sizes):
+            raise KernelError(f"a shape of {len(told)} sizes, expected {len(sizes)}")
+        sizes = [known if size < 0 else size for size, known in zip(told, sizes, strict=True)]
+    if prod(sizes) > _MOST_TEXT:
+        raise KernelError(f"a tensor of {sizes}")
+    return (dense(values, default.reshape(()), places, sizes),)
 
 
 @custom_kernel("TFText>ByteSplitWithOffsets", versions=(1, 1))

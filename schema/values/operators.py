@@ -276,6 +276,8 @@ _ROWS = {
             input_values: str, input_start_offsets: i32, input_end_offsets: i32,
             input_row_splits: i64)
         TFText>Utf8Binarize (input_tokens: str)
+        RaggedTensorToTensor (
+            shape: i32 i64, values: i32 i64 f32, default_value: i32 i64 f32, partitions*)
     """,
 }
 

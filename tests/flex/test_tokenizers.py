@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 FOLDER = Path(__file__).parent / "tokenizers"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.tflite"))
 # These have operators that TFLite's Flex delegate does not have.
-CUSTOM = {"fast_wordpiece", "packed"}
+CUSTOM = {"fast_wordpiece", "packed", "plain_pieces", "plain_starts"}
 PLAIN = ("FastBertNormalize", "FastWordpieceTokenizeWithOffsets")
 
 

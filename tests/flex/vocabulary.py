@@ -23,6 +23,7 @@ INDICATED = (*WORDS, "##", "#")
 BATCHES = (
     (b"hello unaffable world!", "ABC, \u00c4\u4e2d\u6587 x".encode()),
     (b"a",),
+    (b" ", b""),
     (
         b"Hello...\tun-aff",
         b" ",

@@ -1,5 +1,5 @@
-"""tf.text's operators as TFLite's custom operators, against what tensorflow-text answers to the same
-names as operators of TensorFlow; see `tests/flex/cases_tokenizers.py`."""
+"""tf.text's operators as custom operators of TFLite, against what tensorflow-text answers to the
+same names; see `tests/flex/cases_tokenizers.py`."""
 
 from __future__ import annotations
 
