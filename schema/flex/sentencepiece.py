@@ -37,7 +37,7 @@ def by_model(site: Site) -> bool:
 
 def _models(site: Site) -> tuple[dict[int, bytes], set[bytes]]:
     """The models by the handles of the subgraph, and those of all subgraphs."""
-    own, found = {}, set[bytes]()
+    own, found = dict[int, bytes](), set[bytes]()
     model = site.drafts.model
     for number, graph in enumerate(model.subgraphs):
         for operator in graph.operators:
