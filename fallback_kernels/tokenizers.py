@@ -11,6 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tflite_ort.fallback_kernels.idioms.characters import decoded, text_array
+from tflite_ort.fallback_kernels.idioms.fast_sentencepiece import (
+    FastDetokenizer,
+    FastSentencepiece,
+)
 from tflite_ort.fallback_kernels.idioms.fast_wordpiece import FastWordpiece
 from tflite_ort.fallback_kernels.idioms.ragged_rows import dense, levels_of, places_of
 from tflite_ort.fallback_kernels.idioms.row_splits import check_splits
@@ -102,6 +106,33 @@ def fast_wordpiece_detokenize(op: View, inputs: Inputs, state: State) -> Outputs
     ids, splits, model = inputs[0], inputs[1], _wordpiece(inputs[2].tobytes())
     check_splits(splits, ids)
     return (text_array([model.text(ids[a:b].tolist()) for a, b in pairwise(splits.tolist())]),)
+
+
+@lru_cache(_MODELS)
+def _pieces(content: bytes) -> FastSentencepiece:
+    return FastSentencepiece(np.frombuffer(content, np.uint8))
+
+
+@custom_kernel("TFText>FastSentencepieceTokenize", versions=(1, 1))
+def fast_sentencepiece(op: View, inputs: Inputs, state: State) -> Outputs:
+    """(the numbers of pieces, splits) of texts. As in tf.text nothing is drawn."""
+    content, texts, _, _, *flags = inputs
+    if any(flag.size != 1 for flag in flags) or op.outputs[0].dtype.hasobject:
+        raise KernelError("add_bos, add_eos or reverse is no scalar, or the pieces are no numbers")
+    start, end, reverse = (bool(flag.reshape(-1)[0]) for flag in flags)
+    model = _pieces(content.tobytes())
+    rows = texts_of(texts, lambda text: model.numbers(text, start=start, end=end, reverse=reverse))
+    return in_rows(op, [[(number,) for number in row] for row in rows], 1, 1)
+
+
+@custom_kernel("TFText>FastSentencepieceDetokenize", versions=(1, 1))
+def fast_sentencepiece_detokenize(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The text of every row of pieces' numbers."""
+    content, numbers, splits = inputs
+    check_splits(splits, numbers)
+    model = FastDetokenizer(content)
+    rows = [model.text(numbers[a:b].tolist()) for a, b in pairwise(splits.tolist())]
+    return (text_array(rows),)
 
 
 class _BertNormalizer:

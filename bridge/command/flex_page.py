@@ -43,9 +43,9 @@ here yet can be [registered](custom_operators.md); what you register comes first
   hold, and what it gives is assigned to them. **Checkpoints** are TensorFlow's own, of files that
   the model is given as an input: see [training](training.md).
 - **tf.text**: tokenizers, normal forms and SentencePiece, in numpy. Scripts and marks of sentences
-  (`regex`), and SentencePiece, in a process of its own, need `pip install 'tflite-ort[text]'`. Operators that the Flex delegate allows only by
-  `experimental_select_user_tf_ops` run too. Those that a converter left as custom operators of
-  TFLite have the [WellKnownOpResolver](custom_operators.md).
+  (`regex`), and SentencePiece, in a process of its own, need `pip install 'tflite-ort[text]'`.
+  Operators that the Flex delegate allows only by `experimental_select_user_tf_ops` run too. The
+  [WellKnownOpResolver](custom_operators.md) has those that stayed custom operators of TFLite.
 
 The node that a model has for an operator is held against TensorFlow's definition (of TensorFlow
 2.21): inputs, outputs, types and attributes. An attribute that the definition does not have is
@@ -142,11 +142,11 @@ def page() -> Iterator[str]:
     exports = sum(rows[name][1] for name in allowed)
     needed = sum(bool(found[name]) for name in allowed)
     yield "## All operators\n"
+    selected = len(found) - len(allowed)
     yield (
         f"Of the {len(allowed)} names that TFLite's Flex delegate allows, a model can need "
-        f"{needed}; {runs} run and {exports} export. A type that is not here yet is refused by its name. "
-        f"{len(found) - len(allowed)} names more are tf.text's, which an author selects: they are "
-        "marked *.\n"
+        f"{needed}; {runs} run and {exports} export. A type that is not here yet is refused by its "
+        f"name. {selected} names more are tf.text's, which an author selects: they are marked *.\n"
     )
     for family in sorted({*found.values()} - {""}):
         names = [name for name in found if found[name] == family]

@@ -64,6 +64,18 @@ def utf8_binarize(op: View, inputs: Inputs, state: State) -> Outputs:
     return tokenizers.utf8_binarize(op, inputs, state)
 
 
+@flex_kernel("TFText>FastSentencepieceTokenize")
+def fast_sentencepiece(op: View, inputs: Inputs, state: State) -> Outputs:
+    """As the custom operator of TFLite."""
+    return tokenizers.fast_sentencepiece(op, inputs, state)
+
+
+@flex_kernel("TFText>FastSentencepieceDetokenize")
+def fast_sentencepiece_detokenize(op: View, inputs: Inputs, state: State) -> Outputs:
+    """As the custom operator of TFLite."""
+    return tokenizers.fast_sentencepiece_detokenize(op, inputs, state)
+
+
 # Characters -------------------------------------------------------------------------------------
 
 

@@ -21,6 +21,8 @@ _FIRST_PARTITION = 3  # after the shape, the values and the default value
     "FastWordpieceTokenizeWithOffsets",
     "TFText>ByteSplitByOffsets",
     "TFText>ByteSplitWithOffsets",
+    "TFText>FastSentencepieceDetokenize",
+    "TFText>FastSentencepieceTokenize",
     "TFText>FastWordpieceDetokenize",
     "TFText>RoundRobinGenerateMasks",
     "TFText>RoundRobinTrim",

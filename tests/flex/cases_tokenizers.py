@@ -244,6 +244,22 @@ def octets() -> list[Case]:
     return found
 
 
+def fast_sentencepieces() -> list[Case]:
+    words = texts(
+        *(b"", b"hello world", b"the pieces  of the words ", b" x", b"\xff\xfe", b"AB a\tb\n"),
+        *("h\u00e9llo e\u0301 \uff21\u2167".encode(), "\u4e2d\u6587\u00a0x".encode(), b"a\0b"),
+        *drawn_texts(13, 20, broken=True),
+    )
+    found = []  # int32 alone: TensorFlow's process ends with the others
+    for at, flags in enumerate(product((False, True), repeat=3)):
+        rest = np.array(0, np.int32), np.array(1, np.float32), *map(np.array, flags)
+        name, given = "TFText>FastSentencepieceTokenize", (tokenizer("encoder"), words, *rest)
+        found.append(case(name, *given, note=f"{at}", Tsplits="int32", out_type="int32"))
+    numbers = np.array([5, 3, 9, 20, 1, 2, 0, 30, 31, 4], np.int32)
+    given = tokenizer("decoder"), numbers, np.array([0, 4, 4, 10], np.int32)
+    return [*found, case("TFText>FastSentencepieceDetokenize", *given)]
+
+
 def sentences() -> list[Case]:
     draw, found = random.Random(11), []
     for seed in range(6):
@@ -263,6 +279,7 @@ CASES = [
         *labels(),
         *expressions(),
         *octets(),
+        *fast_sentencepieces(),
         *sentences(),
     ),
     *refused(),

@@ -12,6 +12,8 @@ flex_rule(
     "SplitMergeTokenizeWithOffsets",
     "TFText>ByteSplitByOffsets",
     "TFText>ByteSplitWithOffsets",
+    "TFText>FastSentencepieceDetokenize",
+    "TFText>FastSentencepieceTokenize",
     "TFText>FastWordpieceDetokenize",
     "TFText>WhitespaceTokenizeWithOffsetsV2",
     "TokenizerFromLogits",
