@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 _MODELS = 4  # that are remembered
 _CHANGED, _LENGTH = 0x40000000, 0x3F
-_MOST_TEXT, _MOST_BITS = 1 << 28, 1 << 16
+_MOST_TEXT, _MOST_CELLS = 1 << 28, 1 << 26
 
 
 def in_rows(op: View, rows: Sequence[Row], columns: int, splits_at: int) -> Outputs:
@@ -200,11 +200,12 @@ def ngrams(op: View, inputs: Inputs, state: State) -> Outputs:
         check_splits(splits[-1], texts)
         bounds = list(pairwise(splits[-1].tolist()))
     else:
-        size = texts.shape[-1]
-        bounds = [(at, at + size) for at in range(0, texts.size, size or 1)]
+        last = texts.shape[-1]
+        bounds = [(at, at + last) for at in range(0, texts.size, last or 1)]
     flat = [bytes(text) for text in texts.reshape(-1)]
     counts = [max(0, end - start - width + 1) for start, end in bounds]
-    if sum(counts) and sum(map(len, flat)) * min(width, len(flat)) > _MOST_TEXT:
+    size = sum(map(len, flat)) + len(flat) * len(separator)
+    if sum(counts) and size * min(width, len(flat)) > _MOST_TEXT:
         raise KernelError(f"{sum(counts)} texts of {width} each")
     joined = [
         separator.join(flat[at : at + width])
@@ -296,7 +297,7 @@ def ragged_tensor_to_tensor(op: View, inputs: Inputs, state: State) -> Outputs:
         if len(told) != len(sizes):
             raise KernelError(f"a shape of {len(told)} sizes, expected {len(sizes)}")
         sizes = [known if size < 0 else size for size, known in zip(told, sizes, strict=True)]
-    if prod(sizes) > _MOST_TEXT:
+    if prod(sizes) > _MOST_CELLS:
         raise KernelError(f"a tensor of {sizes}")
     return (dense(values, default.reshape(()), places, sizes),)
 
@@ -330,7 +331,7 @@ def utf8_binarize(op: View, inputs: Inputs, state: State) -> Outputs:
     """The bits of the first characters of texts, the lowest bit first; zeros after their end."""
     (texts,), options = inputs, map_options(op, BinarizeOptions)
     length, bits = options.word_length, options.bits_per_char
-    if not (0 <= length <= _MOST_BITS and 0 <= bits <= 32 and texts.size * length <= _MOST_TEXT):
+    if not (length >= 0 and 0 <= bits <= 32 and texts.size * length * 32 <= _MOST_CELLS):
         raise KernelError(f"{length} characters of {bits} bits")
     codes = np.zeros((texts.size, length), np.int64)
     for row, text in zip(codes, texts.reshape(-1), strict=True):

@@ -11,11 +11,15 @@ import numpy.typing as npt
 import pytest
 
 from tests.flex.cases import Case, Handle, cases_of, texts
+from tests.flex.nodes import flex_model
 from tests.flex.test_cases import check, invoked
 from tests.flex.tokenizer_models import tokenizer
 from tests.flex.vocabulary import BATCHES
+from tests.one_op import T
+from tests.ops.custom_op import by_numpy
 from tflite_ort import BridgeError, Interpreter, KernelError, WellKnownOpResolver
 from tflite_ort.fallback_kernels.idioms import sentencepieces, unicode_properties
+from tflite_ort.schema import TensorType
 
 Array = npt.NDArray[Any]
 
@@ -101,6 +105,14 @@ def test_tokens_that_there_are_not_are_refused() -> None:
         given = [np.array(ids, np.int32), splits, tokenizer("texts")]
         with pytest.raises(KernelError, match="token"):
             invoked([Case("TFText>FastWordpieceDetokenize", given)], [])
+
+
+def test_a_handle_of_no_known_model() -> None:
+    """Early converters wrote handles as int32."""
+    handle = T((), TensorType.INT32)
+    model = flex_model("SentencepieceVocabSizeOp", [handle], [handle])
+    with pytest.raises(KernelError, match="which model of SentencePiece it asks"):
+        by_numpy(model, [np.array(0, np.int32)])
 
 
 def test_labels_of_a_text_that_ends_inside_a_character() -> None:
