@@ -97,7 +97,6 @@ REFUSED = {
     *("CustomTestOp", "testing_op", "FlexDouble", "LiteRtMaxUnpooling2D"),
     *("CUSTOM_OP_STRING_TO_FLOATS", "CUSTOM_OP_STRING_TO_DOUBLES", "CUSTOM_OP_STRING_TO_BOOLS"),
     *("CUSTOM_OP_GENERATE_LABELS", "DISPATCH_OP", "edgetpu-custom-op"),
-    *("FlexSentencepieceOp", "FlexSentencepieceTokenizeOp"),
     "tftext:WhitespaceTokenizer",
 }
 

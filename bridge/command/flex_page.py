@@ -42,6 +42,10 @@ here yet can be [registered](custom_operators.md); what you register comes first
 - **Variables**: an optimizer, and what else changes a variable, is computed from what the variables
   hold, and what it gives is assigned to them. **Checkpoints** are TensorFlow's own, of files that
   the model is given as an input: see [training](training.md).
+- **tf.text**: tokenizers, normal forms and SentencePiece, in numpy. Scripts and marks of sentences
+  (`regex`), and SentencePiece, in a process of its own, need `pip install 'tflite-ort[text]'`.
+  Operators that the Flex delegate allows only by `experimental_select_user_tf_ops` run too. The
+  [WellKnownOpResolver](custom_operators.md) has those that stayed custom operators of TFLite.
 
 The node that a model has for an operator is held against TensorFlow's definition (of TensorFlow
 2.21): inputs, outputs, types and attributes. An attribute that the definition does not have is
@@ -62,6 +66,10 @@ Each case of `tests/flex` has the answer of TensorFlow 2.18.1, the last one with
 integers and texts are equal, float32 within 2e-6 of the largest. `.ci/flex` asks TensorFlow anew.
 Known differences:
 
+- tf.text 2.18.1 has Unicode 12.1. Here characters are what Python's `unicodedata` and `regex` say,
+  which know later ones.
+- What `SentencepieceTokenizeOp` draws (`nbest_size` other than 0 and 1) is drawn anew each time.
+- `NormalizeUTF8WithOffsetsMap` gives its texts; nothing reads its map.
 - TensorFlow 2.18.1 writes zeros for `Round` of int32 and int64; here integers stay as they are.
 - What a complex number divided by 0 is differs between numpy and TensorFlow.
 - `DecodeJpeg` without a `dct_method` decodes accurately; TensorFlow's faster method is up to 3 of
@@ -119,6 +127,9 @@ A new family has these files: `opmap/flex/`, `fallback_kernels/flex/` and
 `tests/flex/cases_FAMILY.py` always, `schema/flex/` and `schema/shapes/flex/` where needed.
 """
 _NOT_NEEDED = "Of TensorFlow 1: references, queues, sessions. No TFLite model has them"
+_EARLY = (
+    "Of the package tf_sentencepiece, which ended with TensorFlow 1. No wheel has kernels for them"
+)
 
 
 def page() -> Iterator[str]:
@@ -126,21 +137,35 @@ def page() -> Iterator[str]:
     yield _HEAD
     found = {name: flex_table.family_of(name) for name in flex_table.names()}
     rows = {name: _row(name) for name in found}
-    runs = sum(row[0] for row in rows.values())
-    exports = sum(row[1] for row in rows.values())
-    needed = sum(map(bool, found.values()))
+    allowed = [name for name in found if not _is_selected(name)]
+    runs = sum(rows[name][0] for name in allowed)
+    exports = sum(rows[name][1] for name in allowed)
+    needed = sum(bool(found[name]) for name in allowed)
     yield "## All operators\n"
+    selected = len(found) - len(allowed)
     yield (
-        f"Of the {len(found)} names that TFLite's Flex delegate allows, a model can need {needed}; "
-        f"{runs} run and {exports} export. A type that is not here yet is refused by its name.\n"
+        f"Of the {len(allowed)} names that TFLite's Flex delegate allows, a model can need "
+        f"{needed}; {runs} run and {exports} export. A type that is not here yet is refused by its "
+        f"name. {selected} names more are tf.text's, which an author selects: they are marked *.\n"
     )
     for family in sorted({*found.values()} - {""}):
         names = [name for name in found if found[name] == family]
         yield f"### {family}\n"
         yield from _table(names, rows)
     names = [name for name, family in found.items() if not family]
+    early = [name for name in names if name.startswith("Sentencepiece")]
     yield "### Not needed\n"
-    yield f"{_NOT_NEEDED}: " + ", ".join(f"`{name}`" for name in names) + "."
+    yield f"{_EARLY}: {_listed(early)}.\n"
+    yield f"{_NOT_NEEDED}: {_listed([name for name in names if name not in early])}."
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`{'*' * _is_selected(name)}" for name in names)
+
+
+def _is_selected(name: str) -> bool:
+    operator = flex_table.flex_operator(name)
+    return operator is not None and operator.is_selected
 
 
 def _table(names: list[str], rows: dict[str, tuple[bool, bool, str]]) -> Iterator[str]:
@@ -151,11 +176,11 @@ def _table(names: list[str], rows: dict[str, tuple[bool, bool, str]]) -> Iterato
         yield "|---|---|---|"
         for name in there:
             _, exports, types = rows[name]
-            yield f"| `{name}` | {'yes' if exports else 'no'} | {types} |"
+            yield f"| {_listed([name])} | {'yes' if exports else 'no'} | {types} |"
         yield ""
-    missing = [f"`{name}`" for name in names if not rows[name][0]]
+    missing = [name for name in names if not rows[name][0]]
     if missing:
-        yield "Not here yet: " + ", ".join(missing) + ".\n"
+        yield f"Not here yet: {_listed(missing)}.\n"
 
 
 def _row(name: str) -> tuple[bool, bool, str]:

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from PyInstaller.utils.hooks import collect_data_files, collect_submodules, copy_metadata
 
 # Imported by name where they are installed: pictures, reports, templates and tokenizers.
-_OPTIONAL = ("PIL.Image", "jinja2", "minijinja", "sentencepiece", "tokenizers")
+_OPTIONAL = ("PIL.Image", "jinja2", "minijinja", "regex", "sentencepiece", "tokenizers")
 
 datas = collect_data_files("tflite_ort") + copy_metadata("tflite-ort")
 hiddenimports = [

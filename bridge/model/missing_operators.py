@@ -122,6 +122,10 @@ class MissingOperator:
             return f"TensorFlow's {name} is none of the operators that TFLite's Flex delegate runs"
         if self.version != 1:
             return f"TensorFlow's {name}, of which a model has version 1"
+        if name.startswith("Sentencepiece") and not flex_table.family_of(name):
+            return (
+                f"{name} of tf_sentencepiece, a package that ended with TensorFlow 1; use tf.text's"
+            )
         if not flex_table.family_of(name):
             return f"TensorFlow's {name} needs a session of TensorFlow 1, which no runtime gives it"
         return f"TensorFlow's {name}, which is not here yet; docs/flex.md lists those that are"

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from tflite_ort.fallback_kernels import tokenizers
 from tflite_ort.fallback_kernels.idioms.texts import text_array
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
@@ -15,6 +17,7 @@ from tflite_ort.schema.values.flex import node_of
 
 View = OperatorView[Any]
 
+_MAPPED = ("NFC", "NFKC")
 _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 # Unicode's property Default_Ignorable_Code_Point, beyond which characters stay.
 _IGNORED = (
@@ -60,6 +63,16 @@ def normalize_utf8(op: View, inputs: Inputs, state: State) -> Outputs:
     form = _form(op)
     stays = form.endswith("C")
     return (_each(inputs[0], lambda text: unicodedata.normalize(form, text), stays=stays),)
+
+
+@flex_kernel("NormalizeUTF8WithOffsetsMap")
+def normalize_utf8_with_offsets_map(op: View, inputs: Inputs, state: State) -> Outputs:
+    """As `normalize_utf8`, and a map that only `FindSourceOffsets` reads, which is not here."""
+    form = _form(op)
+    if form not in _MAPPED:
+        raise KernelError(f"no map is made of {form}, but of {' and '.join(_MAPPED)}")
+    (texts,) = normalize_utf8(op, inputs, state)
+    return texts, np.empty(texts.shape, np.object_)
 
 
 def _form(op: View) -> Any:

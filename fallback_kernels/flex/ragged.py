@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from tflite_ort.fallback_kernels.flex.reductions import counted
-from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
+from tflite_ort.fallback_kernels.idioms.ragged_rows import dense, levels_of, places_of, row_ids
+from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
-from tflite_ort.schema.shapes.flex.ragged import partition_kinds
 from tflite_ort.schema.shapes.registry import shown, single
+from tflite_ort.schema.shapes.tokenizers import partition_kinds
 from tflite_ort.schema.values.flex import node_of
 
 View = OperatorView[Any]
@@ -31,53 +31,17 @@ def ragged_range(op: View, inputs: Inputs, state: State) -> Outputs:
     return splits.astype(op.outputs[0].dtype), values
 
 
-def _row_ids(splits: Array, count: int) -> Array:
-    """The row of each of `count` values."""
-    whole = splits.ndim == 1 and splits.size and splits[0] == 0 and splits[-1] == count
-    if not whole or (splits[1:] < splits[:-1]).any():
-        raise KernelError(f"splits {shown(splits)} of {count} values")
-    return np.repeat(np.arange(splits.size - 1), splits[1:] - splits[:-1])
-
-
-def _places(levels: Sequence[Array], rows: int) -> tuple[Array, list[int]]:
-    """[N, levels + 1]: where each value is, and the sizes that hold all.
-
-    Args:
-        levels: the row of each value of each level, from the outermost.
-        rows: how many there are in the outermost.
-    """
-    places, sizes = np.arange(rows).reshape(rows, 1), [rows]
-    for ids in levels:
-        if ids.size and not (ids.min() >= 0 and ids.max() < len(places)):
-            raise KernelError(f"rows {shown(ids)} of {len(places)}")
-        if (ids[1:] < ids[:-1]).any():
-            raise KernelError(f"rows {shown(ids)} do not ascend")
-        lengths = np.bincount(ids, minlength=len(places))
-        starts = np.cumsum(lengths) - lengths
-        columns = np.arange(ids.size) - starts[ids]
-        places = np.concatenate([places[ids], columns[:, None]], axis=1)
-        sizes.append(int(lengths.max(initial=0)))
-    return places, sizes
-
-
-def _levels(kinds: Sequence[str], tensors: Sequence[Array], count: int) -> tuple[list[Array], int]:
-    """The row of each value of each level, and how many rows the outermost has."""
-    if kinds[0] == "FIRST_DIM_SIZE":
-        if len(tensors[-1]) != count:
-            raise KernelError(f"rows of {len(tensors[-1])} values, not of {count}")
-        return [ids.astype(np.int64) for ids in tensors[1:]], single(tensors[0])
-    counts = [len(splits) - 1 for splits in tensors[1:]] + [count]
-    found = [_row_ids(splits, inner) for splits, inner in zip(tensors, counts, strict=True)]
-    return found, len(tensors[0]) - 1
-
-
 @flex_kernel("RaggedTensorToTensor")
 def to_tensor(op: View, inputs: Inputs, state: State) -> Outputs:
     """The values in rows of one length, and the default value beside shorter ones."""
     node = node_of(op)
     shape, values, default, *tensors = inputs
-    levels, rows = _levels(partition_kinds(node), tensors, len(values))
-    places, sizes = _places(levels, rows)
+    levels, rows = levels_of(
+        partition_kinds(node["row_partition_types"], node["num_row_partition_tensors"]),
+        tensors,
+        len(values),
+    )
+    places, sizes = places_of(levels, rows)
     rest = values.shape[1:]
     if shape.ndim:
         told = shape.tolist()
@@ -88,11 +52,7 @@ def to_tensor(op: View, inputs: Inputs, state: State) -> Outputs:
         sizes = [b if a < 0 else a for a, b in zip(told, sizes, strict=False)]
     elif single(shape) != -1:
         raise KernelError(f"shape {shown(shape)}")
-    result = np.empty((*sizes, *rest), values.dtype)
-    result[...] = default
-    inside = (places < np.asarray(sizes)).all(axis=1)
-    result[tuple(places[inside].T)] = values[inside]
-    return (result,)
+    return (dense(values, default, places, sizes),)
 
 
 @flex_kernel("RaggedTensorToSparse")
@@ -101,8 +61,8 @@ def to_sparse(op: View, inputs: Inputs, state: State) -> Outputs:
     *tensors, values = inputs
     if not values.ndim:
         raise KernelError("the values are a scalar")
-    levels, rows = _levels(["ROW_SPLITS"], tensors, len(values))
-    places, sizes = _places(levels, rows)
+    levels, rows = levels_of(["ROW_SPLITS"], tensors, len(values))
+    places, sizes = places_of(levels, rows)
     rest = values.shape[1:]
     inner = np.indices(rest).reshape(len(rest), prod(rest)).T
     outer = np.repeat(places, len(inner), axis=0)
@@ -119,7 +79,7 @@ def gather(op: View, inputs: Inputs, state: State) -> Outputs:
     (indices,) = node.inputs(inputs, "indices")
     counts = [len(each) - 1 for each in splits[1:]] + [len(values)]
     for each, count in zip(splits, counts, strict=True):
-        _row_ids(each, count)
+        row_ids(each, count)
     rows = indices.reshape(-1)
     if rows.size and not (rows.min() >= 0 and rows.max() < len(splits[0]) - 1):
         raise KernelError(f"rows {shown(indices)} of {len(splits[0]) - 1}")
@@ -143,6 +103,6 @@ def gather(op: View, inputs: Inputs, state: State) -> Outputs:
 def bincount(op: View, inputs: Inputs, state: State) -> Outputs:
     """How often each number is in each row."""
     splits, values, size, weights = inputs
-    rows = _row_ids(splits, values.size), len(splits) - 1
+    rows = row_ids(splits, values.size), len(splits) - 1
     binary = bool(node_of(op)["binary_output"])
     return (counted(rows, values, single(size), weights, binary),)

@@ -33,7 +33,13 @@ class _Held:
         self._model: Sentencepieces | None = None
 
     def of(self, content: Array) -> Sentencepieces:
-        """The model in an array, as long as it is the same one."""
+        """The model in an array, as long as it is the same one.
+
+        Raises:
+            KernelError: it is a handle, since two models could be meant.
+        """
+        if content.dtype != np.uint8:
+            raise KernelError("which model of SentencePiece it asks is not known before the run")
         if self._model is None or content is not self._content:
             self._model, self._content = model_of(content.tobytes()), content
         return self._model

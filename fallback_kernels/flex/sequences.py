@@ -17,13 +17,25 @@ from tflite_ort.schema.values.flex import node_of
 
 View = OperatorView[Any]
 
-_MOST_PAIRS = 1 << 32
+_MOST_PAIRS, _MOST_STATES = 1 << 32, 1 << 24
 
 
 @flex_kernel("TFText>NgramsStringJoin")
 def ngrams(op: View, inputs: Inputs, state: State) -> Outputs:
     """As the custom operator of TFLite."""
     return tokenizers.ngrams(op, inputs, state)
+
+
+@flex_kernel("TFText>RoundRobinTrim")
+def round_robin_trim(op: View, inputs: Inputs, state: State) -> Outputs:
+    """As the custom operator of TFLite."""
+    return tokenizers.round_robin_trim(op, inputs, state)
+
+
+@flex_kernel("TFText>RoundRobinGenerateMasks")
+def round_robin_masks(op: View, inputs: Inputs, state: State) -> Outputs:
+    """As the custom operator of TFLite."""
+    return tokenizers.round_robin_masks(op, inputs, state)
 
 
 @flex_kernel("ConstrainedSequence")
@@ -37,6 +49,8 @@ def constrained_sequence(op: View, inputs: Inputs, state: State) -> Outputs:
     sizes = lengths.reshape(-1).tolist()
     if len(sizes) != len(scores) or not all(0 <= size <= scores.shape[1] for size in sizes):
         raise KernelError(f"lengths {sizes[:9]} for scores {list(scores.shape)}")
+    if scores.shape[2] ** 2 > _MOST_STATES:
+        raise KernelError(f"{scores.shape[2]} states")
     has_ends, adds = node["use_start_and_end_states"], node["use_log_space"]
     side = scores.shape[2] + has_ends
     for name, each in (("allowed_transitions", allowed), ("transition_weights", weights)):

@@ -46,6 +46,36 @@ def fast_wordpiece_detokenize(op: View, inputs: Inputs, state: State) -> Outputs
     return tokenizers.fast_wordpiece_detokenize(op, inputs, state)
 
 
+@flex_kernel("TFText>ByteSplitWithOffsets")
+def byte_split(op: View, inputs: Inputs, state: State) -> Outputs:
+    """As the custom operator of TFLite."""
+    return tokenizers.byte_split(op, inputs, state)
+
+
+@flex_kernel("TFText>ByteSplitByOffsets")
+def byte_split_by_offsets(op: View, inputs: Inputs, state: State) -> Outputs:
+    """As the custom operator of TFLite."""
+    return tokenizers.byte_split_by_offsets(op, inputs, state)
+
+
+@flex_kernel("TFText>Utf8Binarize")
+def utf8_binarize(op: View, inputs: Inputs, state: State) -> Outputs:
+    """As the custom operator of TFLite."""
+    return tokenizers.utf8_binarize(op, inputs, state)
+
+
+@flex_kernel("TFText>FastSentencepieceTokenize")
+def fast_sentencepiece(op: View, inputs: Inputs, state: State) -> Outputs:
+    """As the custom operator of TFLite."""
+    return tokenizers.fast_sentencepiece(op, inputs, state)
+
+
+@flex_kernel("TFText>FastSentencepieceDetokenize")
+def fast_sentencepiece_detokenize(op: View, inputs: Inputs, state: State) -> Outputs:
+    """As the custom operator of TFLite."""
+    return tokenizers.fast_sentencepiece_detokenize(op, inputs, state)
+
+
 # Characters -------------------------------------------------------------------------------------
 
 

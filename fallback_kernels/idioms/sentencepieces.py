@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from tflite_ort.base.library_process import LibraryProcess
 from tflite_ort.base.optional import installed
-from tflite_ort.schema import KernelError
+from tflite_ort.schema import KernelError, ModelError
 from tflite_ort.schema.file.wire import Message
 
 _LIBRARY = "sentencepiece"
@@ -134,7 +134,7 @@ def _shown(each: Any) -> Any:
 
 
 def _message(answer: str) -> Message:
-    return Message(answer.encode("latin-1"), KernelError)
+    return Message(answer.encode("latin-1"), ModelError)
 
 
 def _piece(message: Message) -> Piece:

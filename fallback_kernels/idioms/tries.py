@@ -21,7 +21,7 @@ class Trie:
     def __init__(self, units: Array) -> None:
         if not units.size:
             raise KernelError("a trie has no nodes")
-        self._units = memoryview(units)
+        self._units = units.data
         self._size = units.size
 
     def child(self, node: int, byte: int) -> int:

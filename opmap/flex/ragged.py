@@ -12,7 +12,7 @@ from tflite_ort.opmap.idioms.indices import affordable, failing
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
 from tflite_ort.schema import OperatorView, TensorType, Untranslatable
-from tflite_ort.schema.shapes.flex.ragged import partition_kinds
+from tflite_ort.schema.shapes.tokenizers import partition_kinds
 from tflite_ort.schema.values.flex import node_of
 from tflite_ort.schema.values.sizes import is_known
 
@@ -96,7 +96,8 @@ def to_tensor(op: View, g: Graph) -> None:
     node, values = node_of(op), op["values"]
     told = op["shape"].data
     rest = values.shape[1:]
-    if partition_kinds(node) != ["ROW_SPLITS"] or told is None or not is_known(*rest):
+    kinds = partition_kinds(node["row_partition_types"], node["num_row_partition_tensors"])
+    if kinds != ["ROW_SPLITS"] or told is None or not is_known(*rest):
         raise Untranslatable("several levels of rows, or sizes that the file does not tell")
     if told.ndim and told[0] >= 0:
         raise Untranslatable("a number of rows that is not that of the splits")

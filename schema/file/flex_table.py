@@ -102,7 +102,7 @@ class FlexOperator:
             model can need it.
         is_stateful: its results do not follow from its inputs alone.
         is_selected: TFLite's Flex delegate allows it only to those who select it by its name.
-        is_defined: the definition is known; those of an early SentencePiece are not.
+        is_defined: the definition is known; it is not where no model can need the operator.
     """
 
     name: str

@@ -37,7 +37,7 @@ def by_model(site: Site) -> bool:
 
 def _models(site: Site) -> tuple[dict[int, bytes], set[bytes]]:
     """The models by the handles of the subgraph, and those of all subgraphs."""
-    own, found = {}, set[bytes]()
+    own, found = dict[int, bytes](), set[bytes]()
     model = site.drafts.model
     for number, graph in enumerate(model.subgraphs):
         for operator in graph.operators:
@@ -45,10 +45,10 @@ def _models(site: Site) -> tuple[dict[int, bytes], set[bytes]]:
             if name != PREFIX + _SOURCE:
                 continue
             try:
-                content = node_from(name, name, operator.custom_options)["model"]
+                told = node_from(name, name, operator.custom_options)["model"]
             except ModelError:  # told when its subgraph is made ready
                 continue
-            content = content.encode("utf-8", "surrogateescape")
+            content: bytes = told.encode("utf-8", "surrogateescape")
             found.add(content)
             if number == site.subgraph:
                 own.update(dict.fromkeys(operator.outputs, content))

@@ -272,6 +272,19 @@ _ROWS = {
         TFText>FastWordpieceDetokenize (input_values: i32, input_row_splits: i64, wp_model: u8)
         FastBertNormalize (input_values: str, fast_bert_normalizer_model: u8)
         TFText>NgramsStringJoin (input_values: str, input_row_splits*: i64)
+        TFText>RoundRobinTrim TFText>RoundRobinGenerateMasks (max_sequence_length: i32, tensors*)
+        TFText>ByteSplitWithOffsets (input_values: str)
+        TFText>ByteSplitByOffsets (
+            input_values: str, input_start_offsets: i32, input_end_offsets: i32,
+            input_row_splits: i64)
+        TFText>Utf8Binarize (input_tokens: str)
+        TFText>FastSentencepieceTokenize (
+            sp_model: u8, input: str, nbest_size: i32, alpha: f32, add_bos: bool, add_eos: bool,
+            reverse: bool)
+        TFText>FastSentencepieceDetokenize (
+            sp_model: u8, input_values: i32, input_splits: i32 i64)
+        RaggedTensorToTensor (
+            shape: i32 i64, values: i32 i64 f32, default_value: i32 i64 f32, partitions*)
     """,
 }
 

@@ -134,6 +134,15 @@ class NgramsOptions:
     string_separator: str = ""
 
 
+@record
+class BinarizeOptions:
+    """TFText>Utf8Binarize."""
+
+    word_length: int = 0
+    bits_per_char: int = 0
+    replacement_char: int = 0
+
+
 def map_options(op: OperatorView[Any], kind: type[T]) -> T:
     """The fields of `kind` in the map that the options of `op` are, or in TensorFlow's node."""
     if op.name.startswith(FLEX):

@@ -34,6 +34,18 @@ def cases() -> list[Case]:
             attributes = {"normalization_form": form}
             note = f"{at}-{form}"
             found.append(Case("NormalizeUTF8", [given], attributes, exports=False, note=note))
+            name = "NormalizeUTF8WithOffsetsMap"  # its map is none of a model's results
+            found.append(
+                Case(
+                    name,
+                    [given],
+                    attributes,
+                    exports=False,
+                    note=note,
+                    results=1,
+                    refused=form.endswith("D"),
+                )
+            )
         found.append(Case("CaseFoldUTF8", [given], exports=False, note=f"{at}"))
     refused = Case(
         "NormalizeUTF8", [EDGES], {"normalization_form": "NFX"}, exports=False, refused=True

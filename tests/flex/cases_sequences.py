@@ -140,4 +140,29 @@ def ngrams() -> list[Case]:
     ]
 
 
-CASES = [*sequences(), *trees(), *rouge(), *ngrams()]
+def trimmed() -> list[Case]:
+    found = []
+    splits = [np.array(each) for each in ([0, 3, 3, 9], [0, 1, 8, 10], [0, 0, 4, 12])]
+    numbers = [DRAW.integers(0, 99, each[-1]) for each in splits]
+    for at, (limit, count) in enumerate(product((-1, 0, 1, 2, 5, 7, 9, 50), (1, 2, 3))):
+        dtype, kind = (np.int32, np.int64)[at % 2], (np.int32, np.int64, object)[at % 3]
+        values = [
+            texts(*(b"%d" % number for number in each)) if kind is object else each.astype(kind)
+            for each in numbers[:count]
+        ]
+        inputs = [
+            np.array(limit, np.int32),
+            *values,
+            *(each.astype(dtype) for each in splits[:count]),
+        ]
+        names = {"int32": "int32", "int64": "int64", "object": "string"}
+        told = {"N": count, "T": names[str(values[0].dtype)], "Tsplits": str(np.dtype(dtype))}
+        for name in ("TFText>RoundRobinTrim", "TFText>RoundRobinGenerateMasks"):
+            some = max(limit, 0) and name.endswith("Trim")
+            if not some and name.endswith("Trim"):  # no tensor without elements is given
+                continue
+            found.append(Case(name, inputs, told, exports=False, note=f"{at}"))
+    return found
+
+
+CASES = [*trimmed(), *sequences(), *trees(), *rouge(), *ngrams()]

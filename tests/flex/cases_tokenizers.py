@@ -225,6 +225,41 @@ def fragments(words: Array, lengths: list[int], bits: list[int], **options: Any)
     return Case("SentenceFragments", inputs, attributes, exports=False, **options)
 
 
+def octets() -> list[Case]:
+    found = []
+    for at, words in enumerate((EDGES, MIXED)):
+        sizes = [min(len(word), 3) for word in words]
+        splits = np.cumsum([0, *sizes]).astype(np.int64)
+        starts = np.array([at for size in sizes for at in range(size)], np.int32)
+        ends = np.array([size for size in sizes for _ in range(size)], np.int32)
+        given = words, starts, ends, splits
+        found += [
+            case("TFText>ByteSplitWithOffsets", words, note=f"{at}"),
+            case("TFText>ByteSplitByOffsets", *given, note=f"{at}"),
+        ]
+        for length, bits in ((3, 8), (10, 24), (2, 1)):
+            options = {"word_length": length, "bits_per_char": bits, "replacement_char": 0xFFFD}
+            name = "TFText>Utf8Binarize"
+            found.append(case(name, words, note=f"{at}-{length}-{bits}", **options))
+    return found
+
+
+def fast_sentencepieces() -> list[Case]:
+    words = texts(
+        *(b"", b"hello world", b"the pieces  of the words ", b" x", b"\xff\xfe", b"AB a\tb\n"),
+        *("h\u00e9llo e\u0301 \uff21\u2167".encode(), "\u4e2d\u6587\u00a0x".encode(), b"a\0b"),
+        *drawn_texts(13, 20, broken=True),
+    )
+    found = []  # int32 alone: TensorFlow's process ends with the others
+    for at, flags in enumerate(product((False, True), repeat=3)):
+        rest = np.array(0, np.int32), np.array(1, np.float32), *map(np.array, flags)
+        name, given = "TFText>FastSentencepieceTokenize", (tokenizer("encoder"), words, *rest)
+        found.append(case(name, *given, note=f"{at}", Tsplits="int32", out_type="int32"))
+    numbers = np.array([5, 3, 9, 20, 1, 2, 0, 30, 31, 4], np.int32)
+    given = tokenizer("decoder"), numbers, np.array([0, 4, 4, 10], np.int32)
+    return [*found, case("TFText>FastSentencepieceDetokenize", *given)]
+
+
 def sentences() -> list[Case]:
     draw, found = random.Random(11), []
     for seed in range(6):
@@ -237,6 +272,15 @@ def sentences() -> list[Case]:
 
 
 CASES = [
-    *(*spaces(), *wordpieces(), *fast_wordpieces(), *labels(), *expressions(), *sentences()),
+    *(
+        *spaces(),
+        *wordpieces(),
+        *fast_wordpieces(),
+        *labels(),
+        *expressions(),
+        *octets(),
+        *fast_sentencepieces(),
+        *sentences(),
+    ),
     *refused(),
 ]

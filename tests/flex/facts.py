@@ -90,8 +90,9 @@ OWN: dict[str, dict[str, str]] = {
 
 
 def family_of(name: str, facts: Mapping[str, Any]) -> str:
-    """The file of a family; empty for an operator that no TFLite model can need."""
-    if facts["class"].startswith("6"):
+    """The file of a family; empty for an operator that no TFLite model can need, such as those of
+    the package tf_sentencepiece, whose kernels ended with TensorFlow 1."""
+    if facts["class"].startswith("6") or facts.get("list") == "sp":
         return ""
     others = OWN.get(facts["kind"], OTHERS)
     starts = (family for start, family in others.items() if name.startswith(start))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import tempfile
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
@@ -21,6 +22,7 @@ from tensorflow_text.core.pybinds import (
 from tensorflow_text.core.pybinds import (
     pywrap_fast_wordpiece_tokenizer_model_builder as wordpieces,
 )
+from tensorflow_text.core.pybinds import pywrap_model_converter as converter
 from tensorflow_text.core.pybinds import pywrap_whitespace_tokenizer_config_builder as whitespace
 from vocabulary import INDICATED, WORDS
 
@@ -46,8 +48,16 @@ def sentencepieces(**options):
     return made.getvalue()
 
 
+# A character, or several, and what stands for them.
+RULES = "41\t61\n42\t62\nE9\t65 301\nFF21\t61\nA0\t20\n65 301\tE9\n2167\t76 69 69 69\n"
+
+
 def main(path):
     """Writes the models."""
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as rules:
+        rules.write(RULES)
+        rules.flush()
+        ruled = sentencepieces(vocab_size=95, normalization_rule_tsv=rules.name)
     build = wordpieces.build_fast_wordpiece_model
     models = {
         "spaces": whitespace.build_whitespace_tokenizer_config(),
@@ -67,6 +77,8 @@ def main(path):
             add_dummy_prefix=False,
             remove_extra_whitespaces=False,
         ),
+        "encoder": converter.convert_sentencepiece_model(ruled),
+        "decoder": converter.convert_sentencepiece_model_for_decoder(ruled),
         "bare": sentencepieces(
             vocab_size=80, bos_id=-1, eos_id=-1, normalization_rule_name="identity"
         ),

@@ -7,7 +7,8 @@ from typing import Any
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.flex.reductions import bins
 from tflite_ort.schema.shapes.registry import Shapes, flex_rule, listed, of_rank
-from tflite_ort.schema.values.flex import Node, node_of
+from tflite_ort.schema.shapes.tokenizers import partition_kinds
+from tflite_ort.schema.values.flex import node_of
 from tflite_ort.schema.values.sizes import is_known, unknown_shape, unknown_size
 from tflite_ort.schema.values.view import OperatorView
 
@@ -20,28 +21,11 @@ def ragged_range(op: View) -> Shapes:
     return unknown_shape(1), unknown_shape(1)
 
 
-def partition_kinds(node: Node) -> list[str]:
-    """How each of the tensors tells rows: ROW_SPLITS, or FIRST_DIM_SIZE and then VALUE_ROWIDS.
-
-    Raises:
-        ModelError: in another way, or in another order.
-    """
-    kinds = [
-        each.decode(errors="replace") if isinstance(each, bytes) else str(each)
-        for each in node["row_partition_types"]
-    ]
-    splits = bool(kinds) and kinds == ["ROW_SPLITS"] * len(kinds)
-    ids = len(kinds) > 1 and kinds == ["FIRST_DIM_SIZE"] + ["VALUE_ROWIDS"] * (len(kinds) - 1)
-    if not (splits or ids) or len(kinds) != node["num_row_partition_tensors"]:
-        raise ModelError(f"rows told by {' '.join(kinds[:9])}")
-    return kinds
-
-
 @flex_rule("RaggedTensorToTensor")
 def to_tensor(op: View) -> Shapes:
     """[rows, widths..., D...] of values [N, D...]."""
     node, values = node_of(op), op["values"].shape
-    kinds = partition_kinds(node)
+    kinds = partition_kinds(node["row_partition_types"], node["num_row_partition_tensors"])
     if not values:
         raise ModelError(f"{op.label}: the values are a scalar")
     levels = len(kinds) - (kinds[0] == "FIRST_DIM_SIZE")

@@ -11,7 +11,7 @@ from tflite_ort.schema.values.view import OperatorView
 
 View = OperatorView[Any]
 
-flex_rule("ConstrainedSequence")(lists)
+flex_rule("ConstrainedSequence", "TFText>RoundRobinGenerateMasks", "TFText>RoundRobinTrim")(lists)
 flex_rule("TFText>NgramsStringJoin")(ngrams)
 
 

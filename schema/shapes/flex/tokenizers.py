@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from tflite_ort.schema.shapes.registry import flex_rule
-from tflite_ort.schema.shapes.tokenizers import lists
+from tflite_ort.schema.shapes.tokenizers import bits, lists
 
 flex_rule(
     "FastWordpieceTokenizeWithOffsets",
     "RegexSplitWithOffsets",
     "SentenceFragments",
     "SplitMergeTokenizeWithOffsets",
+    "TFText>ByteSplitByOffsets",
+    "TFText>ByteSplitWithOffsets",
+    "TFText>FastSentencepieceDetokenize",
+    "TFText>FastSentencepieceTokenize",
     "TFText>FastWordpieceDetokenize",
     "TFText>WhitespaceTokenizeWithOffsetsV2",
     "TokenizerFromLogits",
@@ -17,3 +21,4 @@ flex_rule(
     "WhitespaceTokenizeWithOffsets",
     "WordpieceTokenizeWithOffsets",
 )(lists)
+flex_rule("TFText>Utf8Binarize")(bits)
