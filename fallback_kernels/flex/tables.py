@@ -9,6 +9,7 @@ import numpy as np
 from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.flex.optimizers import of_values
 from tflite_ort.fallback_kernels.flex.rest import refuse_rest
+from tflite_ort.fallback_kernels.idioms.maps import variant
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.shapes.registry import shown
@@ -34,9 +35,7 @@ def _entries(table: Array) -> dict[Any, Array]:
 
 
 def _held(entries: dict[Any, Array]) -> Outputs:
-    made = np.empty((), np.object_)
-    made[()] = _Table(entries)
-    return (made,)
+    return (variant(_Table(entries)),)
 
 
 def _rows(values: Array, keys: Array) -> Array:
