@@ -193,7 +193,7 @@ def _collect(model: Model, number: int, position: int, operator: Operator, lists
     code = model.operator_codes[operator.opcode_index]
     name = (code.custom_code or "").removeprefix(PREFIX) if code.builtin_code is Op.CUSTOM else ""
     if code.builtin_code in (Op.WHILE, Op.IF):
-        for group in _through(model, number, operator):
+        for group in through(model, number, operator):
             lists.join(*group)
     elif name and family_of(name) == "lists":
         try:
@@ -223,15 +223,18 @@ def _items(operator: Operator, node: Node) -> Iterator[int]:
         yield from (*inputs.get(name, ()), *outputs.get(name, ()))
 
 
-def _through(model: Model, number: int, operator: Operator) -> Iterator[list[Place]]:
-    """The variants that are one and the same inside and outside of what an operator calls."""
+def through(
+    model: Model, number: int, operator: Operator, types: Collection[TensorType] = (_VARIANT,)
+) -> Iterator[list[Place]]:
+    """The tensors of some types, variants else, that are one and the same inside and outside of
+    what an operator calls."""
     code = model.operator_codes[operator.opcode_index].builtin_code
     graph = model.subgraphs[number]
     called = [] if operator.options is None else [i for _, i in called_subgraphs(operator.options)]
     bodies = [(index, model.subgraphs[index]) for index in called]
     inputs = operator.inputs if code is Op.WHILE else operator.inputs[1:]
     for place, index in enumerate(inputs):
-        if index is None or graph.tensors[index].type is not _VARIANT:
+        if index is None or graph.tensors[index].type not in types:
             continue
         group = [(number, index)]
         group += [(body, each.inputs[place]) for body, each in bodies if place < len(each.inputs)]
@@ -242,7 +245,7 @@ def _through(model: Model, number: int, operator: Operator) -> Iterator[list[Pla
             ]
         yield group
     for place, index in enumerate(operator.outputs if code is Op.IF else ()):
-        if graph.tensors[index].type is _VARIANT:
+        if graph.tensors[index].type in types:
             made = [(body, i) for body, each in bodies for i in each.outputs[place : place + 1]]
             yield [(number, index), *made]
 
