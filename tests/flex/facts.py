@@ -72,6 +72,7 @@ OTHER_GRADIENTS = dict.fromkeys(
     ("AvgPool", "Conv", "DepthwiseConv2d", "Dilation2D", "MaxPool"), "window_gradients"
 )
 OTHER_FILES = dict.fromkeys(("MergeV2Checkpoints", "Restore", "Save", "Sharded"), "checkpoints")
+OTHER_FILES |= dict.fromkeys(("ReadFile", "WriteFile"), "checkpoints")
 OTHER_FILES |= dict.fromkeys(("ParseSequence", "ParseSingleSequence"), "sequences")
 # Kinds that have others than `OTHERS`.
 OWN: dict[str, dict[str, str]] = {
