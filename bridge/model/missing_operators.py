@@ -123,7 +123,7 @@ class MissingOperator:
         if self.version != 1:
             return f"TensorFlow's {name}, of which a model has version 1"
         if not flex_table.family_of(name):
-            return f"TensorFlow's {name} needs a session of TensorFlow 1, which no runtime gives it"
+            return f"TensorFlow's {name}, which no runtime runs in a model; docs/flex.md says why"
         return f"TensorFlow's {name}, which is not here yet; docs/flex.md lists those that are"
 
     def _has(self) -> str:

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tflite_ort.command.flex_page import NOT_NEEDED
+
 # The family of an operator by its kind; "" of those that no TFLite model can need.
 KINDS = {
     "array movement": "movement",
@@ -85,7 +87,7 @@ OWN: dict[str, dict[str, str]] = {
 
 def family_of(name: str, facts: Mapping[str, Any]) -> str:
     """The file of a family; empty for an operator that no TFLite model can need."""
-    if facts["class"].startswith("6"):
+    if facts["class"].startswith("6") or name in NOT_NEEDED:
         return ""
     others = OWN.get(facts["kind"], OTHERS)
     starts = (family for start, family in others.items() if name.startswith(start))
