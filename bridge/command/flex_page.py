@@ -143,6 +143,9 @@ _REASONS = {
     "that it cannot write, and the interpreter of TensorFlow refuses it": (
         *("Const", "Placeholder", "PlaceholderV2"),
     ),
+    "TensorFlow replaces it before it runs a graph; in the interpreter it is refused": (
+        "ParallelConcat",
+    ),
     "It names functions that a file does not have: the interpreter of TensorFlow refuses it": (
         "Case",
     ),

@@ -228,3 +228,15 @@ def from_variant(op: View, inputs: Inputs, state: State) -> Outputs:
         raise KernelError("ragged tensors whose values have other shapes")
     values = np.concatenate([each.values for each in parts]) if parts else np.empty(0, dtype)
     return (*(each.astype(splits) for each in levels), values)
+
+
+@flex_kernel("RaggedTensorToVariantGradient")
+def to_variant_gradient(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The values of all, one after another."""
+    encoded, _, shape = inputs
+    sizes, parts = tuple(shape.reshape(-1).tolist()), _of(encoded)
+    total = sum(each.values.size for each in parts)
+    if any(each.values.dtype != op.output.dtype for each in parts) or total != prod(sizes):
+        raise KernelError(f"ragged tensors of {total} values, expected {shown(shape)}")
+    flat = [np.empty(0, op.output.dtype), *(each.values.reshape(-1) for each in parts)]
+    return (np.concatenate(flat).reshape(sizes),)

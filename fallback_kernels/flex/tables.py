@@ -57,6 +57,12 @@ def put(op: View, inputs: Inputs, state: State) -> Outputs:
     return _held(entries)
 
 
+@flex_kernel("DestroyResourceOp", state=of_values)
+def emptied(op: View, inputs: Inputs, state: State) -> Outputs:
+    """A table without keys."""
+    return _held({})
+
+
 @flex_kernel("LookupTableRemoveV2", state=of_values)
 def remove(op: View, inputs: Inputs, state: State) -> Outputs:
     """The table without keys."""

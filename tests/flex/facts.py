@@ -50,6 +50,7 @@ OTHERS = {
     "CombinedNonMaxSuppression": "suppression",
     "NonMaxSuppression": "suppression",
     "CTC": "decoding",
+    "DestroyResource": "tables",
     "TensorMap": "maps",
     "AvgPool": "pooling",
     "MaxPool": "pooling",
@@ -73,6 +74,7 @@ OTHERS = {
 OTHER_GRADIENTS = dict.fromkeys(
     ("AvgPool", "Conv", "DepthwiseConv2d", "Dilation2D", "MaxPool"), "window_gradients"
 )
+OTHER_GRADIENTS["Ragged"] = "ragged"
 OTHER_FILES = dict.fromkeys(("MergeV2Checkpoints", "Restore", "Save", "Sharded"), "checkpoints")
 OTHER_FILES |= dict.fromkeys(("ReadFile", "WriteFile"), "checkpoints")
 OTHER_FILES |= dict.fromkeys(("ParseSequence", "ParseSingleSequence"), "sequences")

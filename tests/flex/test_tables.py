@@ -152,7 +152,9 @@ def test_a_table_is_filled_by_an_insertion() -> None:
         assert (found.tolist(), size, none) == (*ANSWERS["words_numbers"], 0)
 
 
-def changing(keys: Array, values: Array, default: Array, kind: str = "") -> bytes:
+def changing(
+    keys: Array, values: Array, default: Array, kind: str = "", *, destroys: bool = False
+) -> bytes:
     """A table that changes: keys and values are put in, the first key is removed; then what is
     asked for is looked up, and all is given."""
     key, value = name_of(keys), name_of(values)
@@ -185,6 +187,10 @@ def changing(keys: Array, values: Array, default: Array, kind: str = "") -> byte
         node("LookupTableSizeV2", ["h"], ["n"]),
         node("LookupTableExportV2", ["h"], ["keys", "values"], Tkeys=key, Tvalues=value),
     ]
+    if destroys:
+        nodes[4:4] = [node("DestroyResourceOp", ["h"], [])]
+    if kind == "MutableDenseHashTableV2":  # gives its buckets
+        return model_of(Sub(main, nodes[:-1], ["k"], ["y", "n"]))
     return model_of(Sub(main, nodes, ["k"], ["y", "n", "keys", "values"]))
 
 
@@ -211,9 +217,11 @@ def test_a_table_that_changes(name: str) -> None:
     rest = default if default.shape == keys.shape else np.broadcast_to(default, values.shape)
     want = np.stack([rest[0], values[1], rest[2]])
     for providers in ([], None):
-        found, size, left, row = outputs(content, keys, providers)
+        found, size, *rows = outputs(content, keys, providers)
         assert found.tolist() == want.tolist() and size == 1
-        assert left.tolist() == keys[1:2].tolist() and row.tolist() == values[1:2].tolist()
+        if rows:
+            left, row = rows
+            assert left.tolist() == keys[1:2].tolist() and row.tolist() == values[1:2].tolist()
     with pytest.raises(ExportError):
         export_onnx(content)
 
@@ -222,3 +230,12 @@ def test_a_table_of_other_types_is_refused() -> None:
     content = changing(np.int64([3]), np.float32([5]), np.array(1, np.int64))
     with pytest.raises(BridgeError):
         outputs(content, np.int64([3]), [])
+
+
+def test_a_table_is_destroyed() -> None:
+    keys, values, default, _ = CHANGING["numbers"]
+    content = changing(keys, values, default, destroys=True)
+    for providers in ([], None):
+        found, size, left, row = outputs(content, keys, providers)
+        assert found.tolist() == [-1, 6, -1] and size == 0
+        assert left.shape == row.shape == (0,)

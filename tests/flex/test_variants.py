@@ -130,6 +130,17 @@ def test_ragged_tensors_in_a_list(providers: Sequence[str] | None) -> None:
     assert values.tolist() == [*VALUES, *VALUES]
 
 
+@BOTH
+def test_gradients_of_ragged_tensors_come_back(providers: Sequence[str] | None) -> None:
+    nodes = Nodes()
+    encoded(nodes, np.int64([0, 2, 2, 6]), batched=True)
+    nodes.graph.constant("sizes", np.int32([6]))
+    told = {"Tvalues": "float", "Tsplits": "int64"}
+    inputs, ends = ["ragged", "split0", "sizes"], {"y": ((6,), T.FLOAT32)}
+    nodes.add("RaggedTensorToVariantGradient", inputs, ends, **told)
+    assert run(nodes.content("y"), providers)[0].tolist() == VALUES.tolist()
+
+
 def arrays() -> bytes:
     """An array of four rows: written, scattered, read, gathered and joined."""
     nodes = Nodes()

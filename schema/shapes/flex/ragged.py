@@ -104,3 +104,10 @@ def from_variant(op: View) -> Shapes | None:
         return None
     splits = [unknown_shape(1) for _ in op.outputs[:-1]]
     return (*splits, unknown_shape(op.outputs[-1].rank))
+
+
+@flex_rule("RaggedTensorToVariantGradient")
+def to_variant_gradient(op: View) -> Shapes | None:
+    """That of the values."""
+    shape = listed(op["dense_values_shape"])
+    return None if shape is None else (shape,)
