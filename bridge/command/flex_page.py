@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tflite_ort.fallback_kernels import custom_kernel
 from tflite_ort.opmap import custom_translator
@@ -39,9 +39,13 @@ here yet can be [registered](custom_operators.md); what you register comes first
   iteration makes, become tensors with one dimension more before anything is translated. So an LSTM
   with an open batch becomes one LSTM node of ONNX, as one with batch 1 does. All elements of a
   list have to have one shape. A list of lists, or one that enters or leaves the model, is refused.
+  `TensorArrayV3` and its kind become lists too.
+- **Tables** that change are variables that hold a table. Maps, ragged tensors and optional values
+  that are one value are such in numpy alone.
 - **Variables**: an optimizer, and what else changes a variable, is computed from what the variables
   hold, and what it gives is assigned to them. **Checkpoints** are TensorFlow's own, of files that
-  the model is given as an input: see [training](training.md).
+  the model is given as an input: see [training](training.md). Other files are read and written in
+  the same way.
 - **tf.text**: tokenizers, normal forms and SentencePiece, in numpy. Scripts and marks of sentences
   (`regex`), and SentencePiece, in a process of its own, need `pip install 'tflite-ort[text]'`.
   Operators that the Flex delegate allows only by `experimental_select_user_tf_ops` run too. The
@@ -78,8 +82,11 @@ Known differences:
   right for all.
 - TensorFlow leaves the moments of `FusedBatchNorm` unwritten in inference; here they are those that
   it is given.
-- `TensorMapStackKeys` gives keys in the order in which they came; TensorFlow's order is that of
-  hashes.
+- `TensorMapStackKeys` and `LookupTableExportV2` give keys in the order in which they came;
+  TensorFlow's order is that of hashes.
+- `EncodePng` writes TensorFlow's bytes, but for `compression=0` of more than 64 KB. `EncodeJpeg`
+  does where Pillow has libjpeg-turbo. `DecodeAndCropJpeg` refuses a part at whose edge TensorFlow
+  makes the colours of the part alone.
 - `TopKV2` with `sorted=False` has the order of a heap in TensorFlow, and is sorted here.
 - Pools of the largest, and their gradients, pass over NaN in TensorFlow; ONNX Runtime may give NaN.
 - The interpreter of TensorFlow 2.18.1 has no gradients of convolutions with dilations or groups;
@@ -126,10 +133,46 @@ no rows to write.
 A new family has these files: `opmap/flex/`, `fallback_kernels/flex/` and
 `tests/flex/cases_FAMILY.py` always, `schema/flex/` and `schema/shapes/flex/` where needed.
 """
-_NOT_NEEDED = "Of TensorFlow 1: references, queues, sessions. No TFLite model has them"
 _EARLY = (
     "Of the package tf_sentencepiece, which ended with TensorFlow 1. No wheel has kernels for them"
 )
+# Why no model can need an operator; what is not named here is of TensorFlow 1.
+_REASONS = {
+    "TensorFlow took them out of its graphs before it had TFLite, and the converter refuses them": (
+        *("AdjustContrast", "BatchNormWithGlobalNormalization"),
+        *("BatchNormWithGlobalNormalizationGrad", "TileGrad"),
+    ),
+    "They take or give TensorFlow's types of quantized numbers (qint8, quint8, qint16, quint16, "
+    "qint32). The converter refuses them, or TFLite's interpreter does: it has no such tensors": (
+        *("Dequantize", "QuantizeDownAndShrinkRange", "QuantizeV2", "QuantizedAdd"),
+        *("QuantizedAvgPool", "QuantizedBatchNormWithGlobalNormalization", "QuantizedBiasAdd"),
+        *("QuantizedConcat", "QuantizedConv2D", "QuantizedInstanceNorm", "QuantizedMatMul"),
+        *("QuantizedMaxPool", "QuantizedMul", "QuantizedRelu", "QuantizedRelu6"),
+        *("QuantizedReshape", "QuantizedResizeBilinear", "RequantizationRange", "Requantize"),
+    ),
+    "The converter writes a constant, and an input, as a tensor. `Placeholder` stands for a handle "
+    "that it cannot write, and the interpreter of TensorFlow refuses it": (
+        *("Const", "Placeholder", "PlaceholderV2"),
+    ),
+    "TensorFlow replaces it before it runs a graph; in the interpreter it is refused": (
+        "ParallelConcat",
+    ),
+    "It names functions that a file does not have: the interpreter of TensorFlow refuses it": (
+        "Case",
+    ),
+    "It takes a tensor of lists, at which the interpreter of TensorFlow ends": (
+        "TensorListPushBackBatch",
+    ),
+    "The converter reads the file, or takes it for one that is not there: a model has no such "
+    "operator": ("InitializeTableFromTextFileV2",),
+    "What iterators of a running TensorFlow add to a dataset; the converter refuses the operators "
+    "with which these begin": (
+        *("FinalizeDataset", "InitializeTableFromDataset", "ModelDataset", "OptimizeDatasetV2"),
+        *("UnwrapDatasetVariant", "WrapDatasetVariant"),
+    ),
+}
+NOT_NEEDED = frozenset(name for names in _REASONS.values() for name in names)
+_OF_TENSORFLOW_1 = "Of TensorFlow 1: references, queues, sessions. No TFLite model has them"
 
 
 def page() -> Iterator[str]:
@@ -152,14 +195,15 @@ def page() -> Iterator[str]:
         names = [name for name in found if found[name] == family]
         yield f"### {family}\n"
         yield from _table(names, rows)
-    names = [name for name, family in found.items() if not family]
-    early = [name for name in names if name.startswith("Sentencepiece")]
+    rest = [name for name, family in found.items() if not family and name not in NOT_NEEDED]
+    early = [name for name in rest if name.startswith("Sentencepiece")]
+    others = [name for name in rest if name not in early]
     yield "### Not needed\n"
-    yield f"{_EARLY}: {_listed(early)}.\n"
-    yield f"{_NOT_NEEDED}: {_listed([name for name in names if name not in early])}."
+    for reason, names in (*_REASONS.items(), (_EARLY, early), (_OF_TENSORFLOW_1, others)):
+        yield f"- {reason}: {_listed(names)}."
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`{'*' * _is_selected(name)}" for name in names)
 
 

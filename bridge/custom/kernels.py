@@ -19,7 +19,7 @@ from tflite_ort.versioning.resolver import OpResolver, operator_key
 
 if TYPE_CHECKING:
     from tflite_ort.custom import functions, life_cycle
-    from tflite_ort.schema.flex import lists, rewriting
+    from tflite_ort.schema.flex import lists, rewriting, tensor_arrays
     from tflite_ort.schema.values import attention_composite
     from tflite_ort.versioning.registration import Function, Registration
 else:  # few models have operators that a user registered
@@ -27,6 +27,7 @@ else:  # few models have operators that a user registered
     life_cycle = late("tflite_ort.custom.life_cycle")
     lists = late("tflite_ort.schema.flex.lists")
     rewriting = late("tflite_ort.schema.flex.rewriting")
+    tensor_arrays = late("tflite_ort.schema.flex.tensor_arrays")
     attention_composite = late("tflite_ort.schema.values.attention_composite")
 
 # The outputs of an operator with their shapes, None where these depend on data; it is told
@@ -45,7 +46,7 @@ def _rewritten(model: Model, resolver: OpResolver) -> Model:
         return model
     kept = {str(key) for key, _ in resolver.registered}
     if names.isdisjoint(kept):
-        model = lists.with_tensors(model)
+        model = lists.with_tensors(tensor_arrays.as_lists(model))
     return rewriting.rewritten(model, kept)
 
 

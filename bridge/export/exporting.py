@@ -189,8 +189,15 @@ def _opened(
     except (ExportError, ModelError) as error:
         refused = str(error)
     shown = ", ".join(map(repr, names[:_NAMED]))
-    why = f"sizes of {shown} that the file leaves open are fixed; with them open {refused}"
-    return *lower(False), why
+    try:
+        return *lower(False), (
+            f"sizes of {shown} that the file leaves open are fixed; with them open {refused}"
+        )
+    except ModelError as error:
+        raise ExportError(
+            f"with the sizes of {shown} that the file declares {error}; with them open {refused} "
+            "input_shapes fixes them."
+        ) from error
 
 
 @contextmanager

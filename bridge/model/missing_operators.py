@@ -127,7 +127,7 @@ class MissingOperator:
                 f"{name} of tf_sentencepiece, a package that ended with TensorFlow 1; use tf.text's"
             )
         if not flex_table.family_of(name):
-            return f"TensorFlow's {name} needs a session of TensorFlow 1, which no runtime gives it"
+            return f"TensorFlow's {name}, which no runtime runs in a model; docs/flex.md says why"
         return f"TensorFlow's {name}, which is not here yet; docs/flex.md lists those that are"
 
     def _has(self) -> str:

@@ -111,6 +111,25 @@ def _parts(names: Array, told: Sequence[bytes], arrays: Sequence[Array]) -> list
     return [checkpoints.part(*each) for each in zip(keys, arrays, told, strict=True)]
 
 
+# Files as they are ------------------------------------------------------------------------------
+
+
+@flex_kernel("ReadFile", state=_not_alone)
+def read_file(op: View, inputs: Inputs, state: State) -> Outputs:
+    """What a file has."""
+    content = np.empty((), np.object_)
+    content[()] = _read(_path(op, inputs, _text(inputs[0])))
+    return content, _TURN
+
+
+@flex_kernel("WriteFile", state=_not_alone)
+def write_file(op: View, inputs: Inputs, state: State) -> Outputs:
+    """Write a file."""
+    path = _path(op, inputs, _text(inputs[0]))
+    _write([(path, _text(inputs[1]))])
+    return (_TURN,)
+
+
 # Of one file ------------------------------------------------------------------------------------
 
 

@@ -71,7 +71,7 @@ def with_item(op: View, inputs: Inputs, state: State) -> Outputs:
     if not 0 <= place < len(whole):
         raise KernelError(f"element {place} of a list of {len(whole)}")
     result = whole.copy()
-    result[place] = item
+    result[place, ...] = item  # texts as such, not as arrays
     return (result,)
 
 

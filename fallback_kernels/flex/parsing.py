@@ -12,7 +12,7 @@ from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, ModelError, OperatorView
 from tflite_ort.schema.file.flex_table import TYPE_NUMBERS
-from tflite_ort.schema.file.wire import Message
+from tflite_ort.schema.file.wire import Message, field
 from tflite_ort.schema.values.flex import Node, node_of
 
 View = OperatorView[Any]
@@ -42,30 +42,15 @@ def decode_raw(op: View, inputs: Inputs, state: State) -> Outputs:
 def serialize(op: View, inputs: Inputs, state: State) -> Outputs:
     """The bytes of TensorFlow's message of a tensor."""
     (array,) = inputs
-    sizes = b"".join(_field(2, _field(1, size) if size else b"") for size in array.shape)
-    content = _field(1, TYPE_NUMBERS[node_of(op)["T"]]) + _field(2, sizes)
+    sizes = b"".join(field(2, field(1, size) if size else b"") for size in array.shape)
+    content = field(1, TYPE_NUMBERS[node_of(op)["T"]]) + field(2, sizes)
     if array.dtype.hasobject:
-        content += b"".join(_field(8, bytes(text)) for text in array.reshape(-1))
+        content += b"".join(field(8, bytes(text)) for text in array.reshape(-1))
     elif array.size:
-        content += _field(4, np.ascontiguousarray(array).tobytes())
+        content += field(4, np.ascontiguousarray(array).tobytes())
     result = np.empty((), np.object_)
     result[()] = content
     return (result,)
-
-
-def _field(number: int, value: int | bytes) -> bytes:
-    """A field of a message."""
-    if isinstance(value, int):
-        return _varint(number << 3) + _varint(value)
-    return _varint(number << 3 | 2) + _varint(len(value)) + value
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*found, value])
 
 
 @flex_kernel("DecodePaddedRaw")

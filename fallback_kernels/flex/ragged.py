@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.flex.reductions import counted
+from tflite_ort.fallback_kernels.idioms.maps import variant
 from tflite_ort.fallback_kernels.idioms.ragged_rows import dense, levels_of, places_of, row_ids
-from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, flex_kernel
+from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.shapes.registry import shown, single
 from tflite_ort.schema.shapes.tokenizers import partition_kinds
@@ -106,3 +108,95 @@ def bincount(op: View, inputs: Inputs, state: State) -> Outputs:
     rows = row_ids(splits, values.size), len(splits) - 1
     binary = bool(node_of(op)["binary_output"])
     return (counted(rows, values, single(size), weights, binary),)
+
+
+# Ragged tensors as single values -----------------------------------------------------------------
+
+
+@record(eq=False)
+class _Ragged:
+    """What a variant holds: the splits of each level, from the outermost, and the values."""
+
+    splits: tuple[Array, ...]
+    values: Array
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.splits[0]) - 1 if self.splits else len(self.values)
+
+
+def _of(variants: Array) -> list[_Ragged]:
+    found = list(variants.reshape(-1))
+    if not all(isinstance(each, _Ragged) for each in found):
+        raise KernelError("variants that are no ragged tensors")
+    return found
+
+
+@flex_kernel("RaggedTensorToVariant")
+def to_variant(op: View, inputs: Inputs, state: State) -> Outputs:
+    """A ragged tensor as one value, or each of its rows."""
+    *levels, values = inputs
+    counts = [len(each) - 1 for each in levels[1:]] + ([len(values)] if levels else [])
+    for each, count in zip(levels, counts, strict=True):
+        row_ids(each, count)
+    whole = _Ragged(tuple(levels), values)
+    if not node_of(op)["batched_input"]:
+        return (variant(whole),)
+    if not values.ndim:
+        raise KernelError("the rows of a scalar")
+    made = np.empty(whole.rows, np.object_)
+    for row in range(whole.rows):
+        made[row] = _row(whole, row)
+    return (made,)
+
+
+def _row(whole: _Ragged, row: int) -> _Ragged:
+    """One of the rows, of a level less."""
+    if not whole.splits:
+        return _Ragged((), whole.values[row])
+    first, end = whole.splits[0][row : row + 2].tolist()
+    found = []
+    for each in whole.splits[1:]:
+        part = each[first : end + 1]
+        found.append(part - part[0])
+        first, end = int(part[0]), int(part[-1])
+    return _Ragged(tuple(found), whole.values[first:end])
+
+
+@flex_kernel("RaggedTensorFromVariant")
+def from_variant(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The ragged tensor of several, with a level more for each dimension."""
+    (encoded,), node, dtype = inputs, node_of(op), op.outputs[-1].dtype
+    inner, outer = node["input_ragged_rank"], node["output_ragged_rank"]
+    if inner == -1:
+        inner = outer - encoded.ndim
+    if inner < 0 or inner + encoded.ndim != outer:
+        raise KernelError(f"{encoded.ndim} dimensions and {inner} levels, expected {outer} levels")
+    parts, splits = _of(encoded), node.dtype("Tsplits")
+    if any(len(each.splits) != inner or each.values.dtype != dtype for each in parts):
+        raise KernelError(f"ragged tensors that are not of {inner} levels of {dtype}")
+    if not encoded.ndim:
+        return (*(each.astype(splits) for each in parts[0].splits), parts[0].values.copy())
+    sizes = encoded.shape
+    levels = [np.arange(prod(sizes[:i]) + 1) * sizes[i] for i in range(1, len(sizes))]
+    levels.append(np.cumsum([0, *(each.rows for each in parts)]))
+    for level in range(inner):
+        lengths = [np.diff(each.splits[level]) for each in parts]
+        levels.append(np.cumsum(np.concatenate([[0], *lengths]).astype(np.int64)))
+    if len({each.values.shape[1:] for each in parts}) > 1 or not all(p.values.ndim for p in parts):
+        raise KernelError("ragged tensors whose values have other shapes")
+    values = np.concatenate([each.values for each in parts]) if parts else np.empty(0, dtype)
+    return (*(each.astype(splits) for each in levels), values)
+
+
+@flex_kernel("RaggedTensorToVariantGradient")
+def to_variant_gradient(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The values of all, one after another."""
+    encoded, _, shape = inputs
+    sizes, parts = tuple(shape.reshape(-1).tolist()), _of(encoded)
+    total = sum(each.values.size for each in parts)
+    if any(each.values.dtype != op.output.dtype for each in parts) or total != prod(sizes):
+        raise KernelError(f"ragged tensors of {total} values, expected {shown(shape)}")
+    flat = [np.empty(0, op.output.dtype), *(each.values.reshape(-1) for each in parts)]
+    return (np.concatenate(flat).reshape(sizes),)

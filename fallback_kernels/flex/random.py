@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.fallback_kernels.flex.rest import refuse_rest
+from tflite_ort.fallback_kernels.idioms.random_boxes import Box, Wanted, boxes_of, drawn_box
 from tflite_ort.fallback_kernels.idioms.random_streams import (
     SPARE,
     Draws,
@@ -289,6 +290,47 @@ def stateless_rejection(op: View, inputs: Inputs, state: State) -> Outputs:
     if (*samples, *parameters.shape) != shape:
         raise KernelError(f"parameters of {parameters.shape} for numbers of {shape}")
     return _drawn(op, _stream(op, given), samples, parameters)
+
+
+_BOXES = "SampleDistortedBoundingBox"
+
+
+@flex_kernel(_BOXES, _BOXES + "V2", state=_Position)
+def stateful_box(op: View, inputs: Inputs, state: State) -> Outputs:
+    """A part of an image that is drawn next."""
+    return _box(op, inputs, state.taken(node_of(op)["max_attempts"]))
+
+
+@flex_kernel(f"Stateless{_BOXES}")
+def stateless_box(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The part of an image that follows from the seeds."""
+    return _box(op, inputs, _stream(op, _given(op, inputs)))
+
+
+def _box(op: View, inputs: Inputs, stream: Stream) -> Outputs:
+    """Where a part of an image begins, its size, and the box of it."""
+    node, (image, boxes) = node_of(op), inputs[:2]
+    if image.shape != (3,) or boxes.ndim != 3 or boxes.shape[2] != 4:
+        raise KernelError(f"an image of {shown(image)} and boxes of shape {boxes.shape}")
+    height, width = (int(size) for size in image[:2])
+    if min(height, width) <= 0:
+        raise KernelError(f"an image of {shown(image)}")
+    covered = node.attributes.get("min_object_covered")
+    covered = float(inputs[2].item()) if covered is None else covered
+    known = boxes_of(boxes.reshape(-1, 4).tolist(), height, width)
+    if not known and not node["use_image_if_no_bounding_boxes"]:
+        raise KernelError("no boxes")
+    ratios, areas = node["aspect_ratio_range"], node["area_range"]
+    if len(ratios) != 2 or len(areas) != 2 or not 0 <= covered <= 1:
+        raise KernelError(f"parts of ratios {ratios} and areas {areas} that cover {covered}")
+    wanted = Wanted(ratios, areas, covered, node["max_attempts"])
+    box = drawn_box(stream, height, width, known or [Box(0, 0, height, width)], wanted)
+    sizes = np.float32([height, width, height, width])
+    share = np.float32([box.y, box.x, box.y_end, box.x_end]) / sizes
+    begin, size = [box.y, box.x, 0], [box.y_end - box.y, box.x_end - box.x, -1]
+    dtype = op.outputs[0].dtype
+    signed = np.array([begin, size], np.int64).astype(dtype)
+    return signed[0], signed[1], share.reshape(1, 1, 4)
 
 
 refuse_rest("random")

@@ -179,6 +179,18 @@ def sparse_cross(op: View, inputs: Inputs, state: State) -> Outputs:
     return _texts(*crossed(columns, rows, lambda v: text_of(v, b"_X_")))
 
 
+@flex_kernel("SparseCrossHashed")
+def sparse_cross_hashed(op: View, inputs: Inputs, state: State) -> Outputs:
+    """Crosses as hashes; of texts with a key, if asked for."""
+    (columns, rows), (buckets, strong, salt) = _columns(op, inputs), inputs[-3:]
+    if salt.shape != (2,) or buckets.size != 1 or strong.size != 1:
+        raise KernelError(f"a salt of {salt.shape}")
+    key = [int(each) % 2**64 for each in salt] if strong.item() else None
+    count = int(buckets.item())
+    made = crossed(columns, rows, lambda features: hash_of(hashes_of(features, key), count))
+    return made[0], np.array(made[1], np.int64), made[2]
+
+
 @flex_kernel("SparseCrossV2")
 def sparse_cross_texts(op: View, inputs: Inputs, state: State) -> Outputs:
     """Crosses as texts."""

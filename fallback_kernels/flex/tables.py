@@ -9,6 +9,7 @@ import numpy as np
 from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.flex.optimizers import of_values
 from tflite_ort.fallback_kernels.flex.rest import refuse_rest
+from tflite_ort.fallback_kernels.idioms.maps import variant
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.shapes.registry import shown
@@ -34,9 +35,7 @@ def _entries(table: Array) -> dict[Any, Array]:
 
 
 def _held(entries: dict[Any, Array]) -> Outputs:
-    made = np.empty((), np.object_)
-    made[()] = _Table(entries)
-    return (made,)
+    return (variant(_Table(entries)),)
 
 
 def _rows(values: Array, keys: Array) -> Array:
@@ -56,6 +55,12 @@ def put(op: View, inputs: Inputs, state: State) -> Outputs:
         raise KernelError(f"values of {shown(rows.shape[1:])} in a table of others")
     entries.update(zip(keys.reshape(-1).tolist(), rows, strict=True))
     return _held(entries)
+
+
+@flex_kernel("DestroyResourceOp", state=of_values)
+def emptied(op: View, inputs: Inputs, state: State) -> Outputs:
+    """A table without keys."""
+    return _held({})
 
 
 @flex_kernel("LookupTableRemoveV2", state=of_values)

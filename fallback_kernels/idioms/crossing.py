@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.idioms.fingerprint import fingerprint
+from tflite_ort.fallback_kernels.idioms.short_hashes import sip_hash
 from tflite_ort.schema import KernelError
 
 Array = npt.NDArray[Any]
@@ -69,10 +70,14 @@ def hash_of(hashes: Iterable[int], buckets: int) -> int:
     return reduce(_joined, hashes) % (buckets if buckets > 0 else (1 << 63) - 1)
 
 
-def hashes_of(features: Sequence[Feature]) -> Iterator[int]:
-    """The hash of each feature: of a text its fingerprint; an integer is its own."""
+def hashes_of(features: Sequence[Feature], key: Sequence[int] | None = None) -> Iterator[int]:
+    """The hash of each feature: of a text its fingerprint, or one with a key; an integer is its
+    own."""
     for each in features:
-        yield _fingerprint(each) if isinstance(each, bytes) else each & _BITS
+        if isinstance(each, bytes):
+            yield _fingerprint(each) if key is None else sip_hash(each, key)
+        else:
+            yield each & _BITS
 
 
 def _fingerprint(text: bytes) -> int:

@@ -26,8 +26,8 @@ class TensorMap:
     entries: Mapping[Key, tuple[Array, Array]]
 
 
-def variant(value: TensorMap) -> Array:
-    """A tensor that holds a map."""
+def variant(value: Any) -> Array:
+    """A tensor that holds a map, or what else is one value."""
     made = np.empty((), np.object_)
     made[()] = value
     return made

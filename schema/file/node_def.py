@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from flatbuffers import flexbuffers
 
 from tflite_ort.base.records import record
 from tflite_ort.schema.file.custom_options import flexbuffer
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE, TensorType
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.file.flex_table import TENSOR_TYPES, TYPE_NAMES
-from tflite_ort.schema.file.wire import Message
+from tflite_ort.schema.file.flex_table import TENSOR_TYPES, TYPE_NAMES, TYPE_NUMBERS
+from tflite_ort.schema.file.wire import Message, field
 
 Array = npt.NDArray[Any]
 # A value: str (text that is not UTF-8 with surrogates), int, float, bool; the name of a type; a
@@ -91,6 +92,25 @@ def node_def(options: bytes, label: str) -> NodeDef:
         node.text(_DEVICE),
         _attributes(node, _ATTRIBUTES, malformed),
     )
+
+
+def node_options(name: str, attributes: Mapping[str, tuple[str, Value]]) -> bytes:
+    """Custom options with a node of operator `name`, with (kind, value) of types and bools."""
+    parts = [
+        field(_ATTRIBUTES, field(_KEY, key.encode()) + field(_VALUE, _WRITTEN[kind](value)))
+        for key, (kind, value) in attributes.items()
+    ]
+    builder = flexbuffers.Builder()
+    with builder.Vector():
+        builder.String(name)
+        builder.Blob(b"".join([field(_OP, name.encode()), *parts]))
+    return bytes(builder.Finish())
+
+
+_WRITTEN: Mapping[str, Callable[[Any], bytes]] = {
+    "type": lambda value: field(6, TYPE_NUMBERS[value]),
+    "bool": lambda value: field(5, int(value)),
+}
 
 
 def _malformed(label: str, reason: str) -> ModelError:

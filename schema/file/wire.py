@@ -22,6 +22,22 @@ _LONGEST_VARINT = 10
 _SIGN, _BITS = 1 << 63, 1 << 64
 
 
+def varint(value: int) -> bytes:
+    """A whole number of any size from 0 on, seven bits in a byte."""
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*found, value])
+
+
+def field(number: int, value: int | bytes) -> bytes:
+    """A field of a message: a number, or bytes."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | _BYTES) + varint(len(value)) + value
+
+
 class _Fixed(bytes):
     """The 4 or 8 bytes of a number."""
 

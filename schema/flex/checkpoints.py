@@ -1,4 +1,4 @@
-"""TensorFlow's checkpoints: what reads and writes files is told which ones a user has named.
+"""TensorFlow's checkpoints and files: what reads and writes one is told which ones a user names.
 
 A model may name files on its own, and so could one that somebody has made to do harm. So each
 operator gets the texts that the model is given as further inputs: a file that none of them names is
@@ -16,6 +16,7 @@ from tflite_ort.schema.flex.rewriting import Site, rewriting
 
 @rewriting(
     *("MergeV2Checkpoints", "Restore", "RestoreSlice", "RestoreV2", "Save", "SaveSlices", "SaveV2"),
+    *("ReadFile", "WriteFile"),
     stays=True,
 )
 def files(site: Site) -> bool:

@@ -52,6 +52,9 @@ _ELEMENTS: Mapping[str, tuple[tuple[str, int], ...]] = {
 # The tensor of these has the elements one after the other along its first dimension.
 _JOINED = frozenset({"TensorListConcat", "TensorListConcatV2", "TensorListSplit"})
 _MAKERS = frozenset({"TensorListReserve", "EmptyTensorList"})
+_NO_ELEMENTS = frozenset({TensorType.RESOURCE})
+# What may be a variant that is no list, but an element of one.
+_ITEMS = ("item", "tensor", "values")
 
 
 @record(frozen=False)
@@ -107,9 +110,9 @@ def with_tensors(model: Model) -> Model:
     for first, members in lists.groups().items():
         types = {type for place in members for type in lists.types.get(place, ())}
         shapes = [shape for place in members for shape in lists.shapes.get(place, ())]
-        kind = Node.type_of(types.pop()) if len(types) == 1 else _VARIANT
+        kind = Node.type_of(types.pop()) if len(types) == 1 else TensorType.RESOURCE
         element = _merged(shapes)
-        if first in other or kind in (_VARIANT, TensorType.RESOURCE) or element is None:
+        if first in other or kind in _NO_ELEMENTS or element is None:
             continue
         for place in members:
             retyped[place] = _as_tensor(model.subgraphs[place[0]].tensors[place[1]], kind, element)
@@ -190,7 +193,7 @@ def _collect(model: Model, number: int, position: int, operator: Operator, lists
     code = model.operator_codes[operator.opcode_index]
     name = (code.custom_code or "").removeprefix(PREFIX) if code.builtin_code is Op.CUSTOM else ""
     if code.builtin_code in (Op.WHILE, Op.IF):
-        for group in _through(model, number, operator):
+        for group in through(model, number, operator):
             lists.join(*group)
     elif name and family_of(name) == "lists":
         try:
@@ -198,24 +201,40 @@ def _collect(model: Model, number: int, position: int, operator: Operator, lists
         except ModelError:  # told when its subgraph is made ready
             lists.other |= set(variants)
             return
+        type = node.attributes.get("element_dtype", "")
+        if type == "variant":  # of ragged tensors; lists of lists stay as they are
+            items = {(number, index) for index in _items(operator, node)}
+            lists.other |= items
+            variants = [place for place in variants if place not in items]
         lists.join(*variants)
-        lists.types.setdefault(variants[0], set()).add(node.attributes.get("element_dtype", ""))
+        lists.types.setdefault(variants[0], set()).add(type)
         lists.types[variants[0]].discard("")
         shapes = lists.shapes.setdefault(variants[0], [])
-        shapes += _element_shapes(model, graph, operator, node)
+        shapes += [()] if type == "variant" else _element_shapes(model, graph, operator, node)
     else:
         lists.other |= set(variants)
 
 
-def _through(model: Model, number: int, operator: Operator) -> Iterator[list[Place]]:
-    """The variants that are one and the same inside and outside of what an operator calls."""
+def _items(operator: Operator, node: Node) -> Iterator[int]:
+    """The tensors of an operator that are elements of a list, or all of them."""
+    inputs = node.parts(node.operator.inputs, [i for i in operator.inputs if i is not None])
+    outputs = node.parts(node.operator.outputs, operator.outputs)
+    for name in _ITEMS:
+        yield from (*inputs.get(name, ()), *outputs.get(name, ()))
+
+
+def through(
+    model: Model, number: int, operator: Operator, types: Collection[TensorType] = (_VARIANT,)
+) -> Iterator[list[Place]]:
+    """The tensors of some types, variants else, that are one and the same inside and outside of
+    what an operator calls."""
     code = model.operator_codes[operator.opcode_index].builtin_code
     graph = model.subgraphs[number]
     called = [] if operator.options is None else [i for _, i in called_subgraphs(operator.options)]
     bodies = [(index, model.subgraphs[index]) for index in called]
     inputs = operator.inputs if code is Op.WHILE else operator.inputs[1:]
     for place, index in enumerate(inputs):
-        if index is None or graph.tensors[index].type is not _VARIANT:
+        if index is None or graph.tensors[index].type not in types:
             continue
         group = [(number, index)]
         group += [(body, each.inputs[place]) for body, each in bodies if place < len(each.inputs)]
@@ -226,7 +245,7 @@ def _through(model: Model, number: int, operator: Operator) -> Iterator[list[Pla
             ]
         yield group
     for place, index in enumerate(operator.outputs if code is Op.IF else ()):
-        if graph.tensors[index].type is _VARIANT:
+        if graph.tensors[index].type in types:
             made = [(body, i) for body, each in bodies for i in each.outputs[place : place + 1]]
             yield [(number, index), *made]
 
@@ -261,7 +280,8 @@ def _element_shapes(
 def _list(site: Site) -> int | None:
     """The tensor that the first input is; None where it is a list still."""
     index = site.inputs[0]
-    return None if site.type(index) is _VARIANT else index
+    is_list = site.type(index) is _VARIANT and not site.tensors[index].shape_signature
+    return None if is_list else index
 
 
 @rewriting("TensorListGetItem", "TensorListGather")

@@ -32,6 +32,7 @@ class _Table:
 
     Args:
         changes: it may get other contents than those that it is filled with once.
+        dense: all its buckets are given, also those without a key.
         name: with its container.
     """
 
@@ -39,6 +40,7 @@ class _Table:
     name: tuple[str, str]
     types: tuple[TensorType, TensorType]
     value_shape: tuple[int, ...]
+    dense: bool
 
 
 @rewriting("HashTableV2", *_MUTABLE)
@@ -84,7 +86,8 @@ def _tables(model: Model) -> Iterator[tuple[int, int, _Table]]:
             fills = list(_fills(model)) if fills is None else fills
             changes = bool(value_shape) or None in fills or fills.count(name) != 1
         types = node.type("key_dtype"), node.type("value_dtype")
-        yield subgraph, handle, _Table(changes, name, types, value_shape)
+        dense = node.operator.name == "MutableDenseHashTableV2"
+        yield subgraph, handle, _Table(changes, name, types, value_shape, dense)
 
 
 def _nodes(model: Model) -> Iterator[tuple[int, int, Node]]:
@@ -215,7 +218,7 @@ def export(site: Site) -> bool:
     """All keys and values."""
     table, changes = _changing(site)
     types = [site.type(index) for index in site.outputs]
-    if not (changes and _fits(table, types)):
+    if not (changes and _fits(table, types)) or table.dense:
         return False
     return _on_table(site, [site.add_constant(table.value_shape)])
 
@@ -228,3 +231,9 @@ def size(site: Site) -> bool:
     sizes = site.through(Op.HASHTABLE_SIZE, site.inputs, TensorType.INT64)
     site.emit(Op.RESHAPE, [sizes, site.add_constant([])], site.outputs)
     return True
+
+
+@rewriting("DestroyResourceOp")
+def emptied(site: Site) -> bool:
+    """The table without any keys."""
+    return _changing(site)[1] and _on_table(site, sets=True)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
+
 from tflite_ort.schema.file.element_types import TensorType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.flex_table import PREFIX
+from tflite_ort.schema.file.flow import called_subgraphs
+from tflite_ort.schema.file.model import Model
 from tflite_ort.schema.file.options import (
     AddOptions,
     GatherOptions,
@@ -12,6 +19,7 @@ from tflite_ort.schema.file.options import (
     VarHandleOptions,
 )
 from tflite_ort.schema.flex.rewriting import Site, rewriting
+from tflite_ort.schema.values.flex import node_from
 
 # Of which no two variables have to be one.
 _ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
@@ -44,6 +52,62 @@ def assign(site: Site) -> bool:
     """ASSIGN_VARIABLE."""
     site.emit(Op.ASSIGN_VARIABLE, site.inputs, ())
     return True
+
+
+@rewriting("VarIsInitializedOp")
+def is_initialized(site: Site) -> bool:
+    """True of a variable that is assigned once at the start, or before; False of one that nothing
+    assigns."""
+    model, name = site.drafts.model, _variable(site.drafts.model, site.subgraph, site.inputs[0])
+    if name is None:
+        return False
+    assigned = [
+        (number, place)
+        for number, place, other in _assigned(model)
+        if other is None or other == name
+    ]
+    operators = model.subgraphs[site.subgraph].operators
+    here = next(place for place, each in enumerate(operators) if each is site.operator)
+    starts = set(_starts(model))
+    known = any(n in starts or (n == site.subgraph and place < here) for n, place in assigned)
+    if assigned and not known:
+        return False
+    told = site.add_constant(known, np.bool_)
+    site.emit(Op.RESHAPE, [told, site.add_constant([])], site.outputs)
+    return True
+
+
+def _starts(model: Model) -> Iterator[int]:
+    """The subgraphs that are run once, before all else."""
+    for graph in model.subgraphs:
+        for operator in graph.operators:
+            code = model.operator_codes[operator.opcode_index].builtin_code
+            if code is Op.CALL_ONCE and operator.options is not None:
+                yield from (index for _, index in called_subgraphs(operator.options))
+
+
+def _assigned(model: Model) -> Iterator[tuple[int, int, str | None]]:
+    """The subgraph, the place and the variable of each assignment; None for one not told here."""
+    for number, graph in enumerate(model.subgraphs):
+        for place, operator in enumerate(graph.operators):
+            code = model.operator_codes[operator.opcode_index]
+            handle = operator.inputs[0] if operator.inputs else None
+            name = code.custom_code or code.builtin_code._name_
+            if name in _ASSIGNS and handle is not None:
+                yield number, place, _variable(model, number, handle)
+
+
+_ASSIGNS = ("ASSIGN_VARIABLE", "FlexAssignVariableOp")
+
+
+def _variable(model: Model, subgraph: int, handle: int) -> str | None:
+    """The name of the variable of a handle that its subgraph makes."""
+    for operator in model.subgraphs[subgraph].operators:
+        custom = model.operator_codes[operator.opcode_index].custom_code
+        if custom == f"{PREFIX}VarHandleOp" and handle in operator.outputs:
+            name: str = node_from(custom, custom, operator.custom_options)["shared_name"]
+            return name
+    return None
 
 
 def _value(site: Site, kind: str = "dtype") -> int:

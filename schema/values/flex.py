@@ -38,6 +38,7 @@ _MORE = {
     **dict.fromkeys(("TensorListReserve", "EmptyTensorList"), ("likes*",)),
     **dict.fromkeys(("LookupTableExportV2", "LookupTableFindV2"), ("value_shape?",)),
     **dict.fromkeys(("MergeV2Checkpoints", "Restore", "RestoreSlice", "RestoreV2"), ("given*",)),
+    **dict.fromkeys(("ReadFile", "WriteFile"), ("given*",)),
 }
 # Where the value of such a kind is an empty list, no kind is told.
 _EMPTY = "list()"

@@ -116,4 +116,33 @@ def rejections() -> list[Case]:
     return found
 
 
-CASES = [*stateful(), *stateless(), *rejections()]
+def boxes() -> list[Case]:
+    """Parts of images, of several seeds, which take other ways."""
+    some = np.float32([[[0.1, 0.2, 0.6, 0.7], [0, 0, 1, 1]]])
+    none, least = np.zeros((1, 0, 4), np.float32), np.array(0.3, np.float32)
+    name, found = "SampleDistortedBoundingBox", []
+    ranges = ({}, {"aspect_ratio_range": [0.2, 5.0], "area_range": [0.3, 1.0]}, {"max_attempts": 2})
+    for number, more in enumerate(ranges):
+        for size in ([30, 40, 3], [7, 200, 3], [1, 1, 1]):
+            image, note = np.array(size, np.int32), f"{number}-{size}"
+            for seed in (1, 2, 3):
+                told: dict[str, Any] = {**more, "note": f"{note}-{seed}"}
+                seeds = np.array([seed, 9], np.int64)
+                found.append(drawn(f"Stateless{name}", image, some, least, seeds, **told))
+            told = {**more, "note": note, "seed": 4, "seed2": 5}
+            found.append(drawn(f"{name}V2", image, some, least, **told))
+            found.append(drawn(name, image, some, **told))
+    image = np.array([30, 40, 3], np.int64)
+    whole = {"use_image_if_no_bounding_boxes": True}
+    wrong = [[image, none], [image, some + 1], [image[:2], some]]
+    return [
+        *found,
+        drawn(f"Stateless{name}", image, none, least, SEED, **whole),
+        *(
+            Case(f"Stateless{name}", [*each, least, SEED], exports=False, refused=True)
+            for each in wrong
+        ),
+    ]
+
+
+CASES = [*stateful(), *stateless(), *rejections(), *boxes()]

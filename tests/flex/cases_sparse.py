@@ -188,6 +188,12 @@ def crosses() -> list[Case]:
                 note=note,
             ),
         ]
+    pairs, more = [longs(7, 8, 9).reshape(3, 1), dense[1]], [np.array(False), longs(3, -8)]
+    ints_only = {"N": 0, "sparse_types": [], "dense_types": ["int64", "int64"]}
+    for buckets in (10, 0):
+        whole = [*pairs, np.array(buckets, np.int64), *more]
+        name = f"hashed {buckets}"
+        found.append(Case("SparseCrossHashed", whole, ints_only, exports=False, note=name))
     plain = {"hashed_output": False, "num_buckets": 0, "hash_key": 1}
     plain |= {"out_type": "string", "internal_type": "string"}
     alone = [one, words, longs(3, 2), dense[0]]

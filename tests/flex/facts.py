@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tflite_ort.command.flex_page import NOT_NEEDED
+
 # The family of an operator by its kind; "" of those that no TFLite model can need.
 KINDS = {
     "array movement": "movement",
@@ -51,6 +53,7 @@ OTHERS = {
     "CombinedNonMaxSuppression": "suppression",
     "NonMaxSuppression": "suppression",
     "CTC": "decoding",
+    "DestroyResource": "tables",
     "TensorMap": "maps",
     "AvgPool": "pooling",
     "MaxPool": "pooling",
@@ -78,7 +81,9 @@ OTHERS = {
 OTHER_GRADIENTS = dict.fromkeys(
     ("AvgPool", "Conv", "DepthwiseConv2d", "Dilation2D", "MaxPool"), "window_gradients"
 )
+OTHER_GRADIENTS["Ragged"] = "ragged"
 OTHER_FILES = dict.fromkeys(("MergeV2Checkpoints", "Restore", "Save", "Sharded"), "checkpoints")
+OTHER_FILES |= dict.fromkeys(("ReadFile", "WriteFile"), "checkpoints")
 OTHER_FILES |= dict.fromkeys(("ParseSequence", "ParseSingleSequence"), "sequence_examples")
 # Kinds that have others than `OTHERS`.
 OWN: dict[str, dict[str, str]] = {
@@ -92,7 +97,7 @@ OWN: dict[str, dict[str, str]] = {
 def family_of(name: str, facts: Mapping[str, Any]) -> str:
     """The file of a family; empty for an operator that no TFLite model can need, such as those of
     the package tf_sentencepiece, whose kernels ended with TensorFlow 1."""
-    if facts["class"].startswith("6") or facts.get("list") == "sp":
+    if facts["class"].startswith("6") or facts.get("list") == "sp" or name in NOT_NEEDED:
         return ""
     others = OWN.get(facts["kind"], OTHERS)
     starts = (family for start, family in others.items() if name.startswith(start))

@@ -14,7 +14,7 @@ from tests.flex.cases import texts
 from tests.flex.nodes import declared_options
 from tests.one_op import Node, T
 from tests.subgraph_models import HANDLE, Sub, model_of
-from tflite_ort import BridgeError, Interpreter, export_onnx
+from tflite_ort import BridgeError, ExportError, Interpreter, export_onnx
 from tflite_ort.schema import CallOnceOptions, Op
 from tflite_ort.schema.builder import tensor_type
 from tflite_ort.schema.file.flex_table import TENSOR_TYPES
@@ -144,9 +144,98 @@ def test_a_table_that_is_filled_once_does_not_change() -> None:
         assert (found.tolist(), size, none) == (*ANSWERS["words_numbers"], 0)
 
 
-def test_a_table_that_changes_is_refused() -> None:
+def test_a_table_is_filled_by_an_insertion() -> None:
     keys, values, asked, default = table("words_numbers")
     content = model(keys, values, asked, default, "LookupTableInsertV2", kind="MutableHashTableV2")
     for providers in ([], None):
-        with pytest.raises(BridgeError):
-            outputs(content, asked, providers)
+        found, size, none = outputs(content, asked, providers)
+        assert (found.tolist(), size, none) == (*ANSWERS["words_numbers"], 0)
+
+
+def changing(
+    keys: Array, values: Array, default: Array, kind: str = "", *, destroys: bool = False
+) -> bytes:
+    """A table that changes: keys and values are put in, the first key is removed; then what is
+    asked for is looked up, and all is given."""
+    key, value = name_of(keys), name_of(values)
+    own = {"key_dtype": key, "value_dtype": value}
+    kind, ends = kind or "MutableHashTableV2", list[str]()
+    if kind == "MutableHashTableOfTensorsV2":
+        own["value_shape"] = list(values.shape[1:])  # type: ignore[assignment]
+    if kind == "MutableDenseHashTableV2":
+        ends = ["empty", "deleted"]
+    shape = values.shape[1:]
+    main = {
+        "h": HANDLE,
+        "k": T(keys.shape, tensor_type(keys.dtype)),
+        "v": T.constant(values),
+        "gone": T.constant(keys[:1]),
+        "empty": T.constant(np.array(b"#" if keys.dtype == object else -9, keys.dtype)),
+        "deleted": T.constant(np.array(b"$" if keys.dtype == object else -8, keys.dtype)),
+        "d": T.constant(default),
+        "y": T((*keys.shape, *shape), tensor_type(values.dtype)),
+        "n": T((), TENSOR_TYPES["int64"]),
+        "keys": T((1,), tensor_type(keys.dtype)),
+        "values": T((1, *shape), tensor_type(values.dtype)),
+    }
+    both = {"Tin": key, "Tout": value}
+    nodes = [
+        node(kind, ends, ["h"], shared_name="t", **own),
+        node("LookupTableInsertV2", ["h", "k", "v"], [], **both),
+        node("LookupTableRemoveV2", ["h", "gone"], [], Tin=key),
+        node("LookupTableFindV2", ["h", "k", "d"], ["y"], **both),
+        node("LookupTableSizeV2", ["h"], ["n"]),
+        node("LookupTableExportV2", ["h"], ["keys", "values"], Tkeys=key, Tvalues=value),
+    ]
+    if destroys:
+        nodes[4:4] = [node("DestroyResourceOp", ["h"], [])]
+    if kind == "MutableDenseHashTableV2":  # gives its buckets
+        return model_of(Sub(main, nodes[:-1], ["k"], ["y", "n"]))
+    return model_of(Sub(main, nodes, ["k"], ["y", "n", "keys", "values"]))
+
+
+WORD = texts(b"a", b"", b"a")
+CHANGING: dict[str, tuple[Array, Array, Array, str]] = {
+    "texts": (WORD, np.int64([5, 6, 7]), np.array(-1, np.int64), ""),
+    "numbers": (np.int64([3, -4, 3]), np.float32([5, 6, 7]), np.array(-1, np.float32), ""),
+    "each default": (np.int64([3, -4, 3]), np.float32([5, 6, 7]), np.float32([1, 2, 3]), ""),
+    "dense": (WORD, np.int64([5, 6, 7]), np.array(-1, np.int64), "MutableDenseHashTableV2"),
+    "rows": (
+        np.int64([3, -4, 3]),
+        np.float32([[5, 1], [6, 2], [7, 3]]),
+        np.float32([-1, -2]),
+        "MutableHashTableOfTensorsV2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_a_table_that_changes(name: str) -> None:
+    """As TensorFlow 2.18.1 does: what is found, how many keys there are, and all of them."""
+    keys, values, default, kind = CHANGING[name]
+    content = changing(keys, values, default, kind)
+    rest = default if default.shape == keys.shape else np.broadcast_to(default, values.shape)
+    want = np.stack([rest[0], values[1], rest[2]])
+    for providers in ([], None):
+        found, size, *rows = outputs(content, keys, providers)
+        assert found.tolist() == want.tolist() and size == 1
+        if rows:
+            left, row = rows
+            assert left.tolist() == keys[1:2].tolist() and row.tolist() == values[1:2].tolist()
+    with pytest.raises(ExportError):
+        export_onnx(content)
+
+
+def test_a_table_of_other_types_is_refused() -> None:
+    content = changing(np.int64([3]), np.float32([5]), np.array(1, np.int64))
+    with pytest.raises(BridgeError):
+        outputs(content, np.int64([3]), [])
+
+
+def test_a_table_is_destroyed() -> None:
+    keys, values, default, _ = CHANGING["numbers"]
+    content = changing(keys, values, default, destroys=True)
+    for providers in ([], None):
+        found, size, left, row = outputs(content, keys, providers)
+        assert found.tolist() == [-1, 6, -1] and size == 0
+        assert left.shape == row.shape == (0,)

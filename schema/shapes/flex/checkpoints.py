@@ -10,9 +10,9 @@ from tflite_ort.schema.values.view import OperatorView
 View = OperatorView[Any]
 
 
-@flex_rule("Save", "SaveSlices", "SaveV2", "MergeV2Checkpoints")
+@flex_rule("Save", "SaveSlices", "SaveV2", "MergeV2Checkpoints", "ReadFile", "WriteFile")
 def written(op: View) -> Shapes:
-    """The number of the next one."""
+    """The number of the next one, after what a file has."""
     return ((),) * len(op.outputs)
 
 

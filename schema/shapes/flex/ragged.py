@@ -66,3 +66,32 @@ def bincount(op: View) -> Shapes:
     """[rows, bins]."""
     (count,) = of_rank(op, "splits", 1)
     return ((count - 1 if is_known(count) else unknown_size(), bins(op["size"])),)
+
+
+@flex_rule("RaggedTensorToVariant")
+def to_variant(op: View) -> Shapes:
+    """One value, or one for each row."""
+    node, first = node_of(op), op.present_inputs()[0].shape
+    if not node["batched_input"]:
+        return ((),)
+    if not first:
+        raise ModelError(f"{op.label}: the rows of a scalar")
+    if not node["RAGGED_RANK"]:
+        return ((first[0],),)
+    return ((first[0] - 1 if is_known(first[0]) else unknown_size(),),)
+
+
+@flex_rule("RaggedTensorFromVariant")
+def from_variant(op: View) -> Shapes | None:
+    """Splits, and values of any shape: of the rank that the file declares, if it does."""
+    if not op.outputs[-1].rank:
+        return None
+    splits = [unknown_shape(1) for _ in op.outputs[:-1]]
+    return (*splits, unknown_shape(op.outputs[-1].rank))
+
+
+@flex_rule("RaggedTensorToVariantGradient")
+def to_variant_gradient(op: View) -> Shapes | None:
+    """That of the values."""
+    shape = listed(op["dense_values_shape"])
+    return None if shape is None else (shape,)

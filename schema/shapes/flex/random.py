@@ -71,3 +71,13 @@ def key_counter(op: View) -> Shapes:
     if differ(of_rank(op, "seed", 1), (2,)):
         raise ModelError(f"{op.label}: a seed of {op['seed'].shape}, expected (2,)")
     return ((1,), (2,), ())[: len(op.outputs)]
+
+
+@flex_rule(
+    "SampleDistortedBoundingBox",
+    "SampleDistortedBoundingBoxV2",
+    "StatelessSampleDistortedBoundingBox",
+)
+def part_of_image(op: View) -> Shapes:
+    """Where it begins, its size, and one box."""
+    return (3,), (3,), (1, 1, 4)

@@ -60,7 +60,7 @@ def reduce_sum(op: View) -> Shapes | None:
     return (tuple(size for axis, size in enumerate(sizes) if axis not in summed),)
 
 
-@flex_rule("SparseCross", "SparseCrossV2")
+@flex_rule("SparseCross", "SparseCrossHashed", "SparseCrossV2")
 def crosses(op: View) -> Shapes:
     """As many crosses as the data has."""
     count = unknown_size()

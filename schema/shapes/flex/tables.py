@@ -11,7 +11,13 @@ from tflite_ort.schema.values.view import OperatorView
 View = OperatorView[Any]
 
 
-@flex_rule("LookupTableImportV2", "LookupTableInsertV2", "LookupTableRemoveV2", "LookupTableSizeV2")
+@flex_rule(
+    "DestroyResourceOp",
+    "LookupTableImportV2",
+    "LookupTableInsertV2",
+    "LookupTableRemoveV2",
+    "LookupTableSizeV2",
+)
 def scalar(op: View) -> Shapes:
     """A table, or a number."""
     return ((),)
