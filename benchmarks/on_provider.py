@@ -246,17 +246,18 @@ def records(
     return in_processes("benchmarks.on_provider", found, provider, precision, str(seconds))
 
 
-def in_processes(module: str, found: Sequence[Path], *settings: str) -> Iterator[dict[str, Any]]:
-    """What ``python -m module --one PATH SETTINGS`` prints of each network."""
+def in_processes(
+    module: str, found: Sequence[Path], *settings: str, limit: float = LIMIT_SECONDS
+) -> Iterator[dict[str, Any]]:
+    """What ``python -m module --one PATH SETTINGS`` prints of each network; it is ended after
+    `limit` seconds."""
     for path in found:
         command = [sys.executable, "-m", module, "--one", str(path), *settings]
         here = Path(__file__).parents[1]
         try:
-            done = subprocess.run(
-                command, cwd=here, capture_output=True, text=True, timeout=LIMIT_SECONDS
-            )
+            done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=limit)
         except subprocess.TimeoutExpired:
-            yield {"network": path.stem, "error": f"more than {LIMIT_SECONDS} s"}
+            yield {"network": path.stem, "error": f"more than {limit:g} s"}
             continue
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
         if done.returncode or not lines:
@@ -328,7 +329,7 @@ def main() -> None:
         path, provider, precision, seconds = sys.argv[2:]
         print(json.dumps(measured(Path(path), provider, precision, float(seconds))))
         return
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     found = []
     networks = paths(given.models, given.names, given.only)
     for record in records(networks, given.provider, given.precision, given.seconds):

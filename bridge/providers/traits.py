@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import field, record
 from tflite_ort.providers import conditions
-from tflite_ort.providers.provider_traits import ProviderTraits, WrongResult
+from tflite_ort.providers.provider_traits import ProviderTraits, Rounding, WrongResult
 from tflite_ort.schema import TensorType
 
 if TYPE_CHECKING:
@@ -50,8 +50,9 @@ def _wrong(
     *ops: str,
     where: Callable[[conditions.View], bool] | None = None,
     instead: str = "",
+    full: bool = False,
 ) -> WrongResult:
-    return WrongResult(why, frozenset(ops), where, instead)
+    return WrongResult(why, frozenset(ops), where, instead, full)
 
 
 # The table ---------------------------------------------------------------------------------------
@@ -87,6 +88,47 @@ def _openvino_in(kind: str, *devices: str) -> Mapping[str, Any]:
     """The options by which OpenVINO computes floats in a type."""
     return {"load_config": {device: {"INFERENCE_PRECISION_HINT": kind} for device in devices}}
 
+
+# What the HTP computes otherwise, measured with `python -m benchmarks.followed`.
+_WIDE = conditions.on(TensorType.INT16)
+_HTP = (
+    Rounding(
+        "it drops the lowest 8 bits of sums of 16-bit codes times 8-bit weights, and of the bias",
+        frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"}),
+        _WIDE,
+        conditions.counted(1 << 8, 1),
+    ),
+    Rounding(
+        "it drops the lowest 16 bits of sums of 16-bit codes times 16-bit codes, and scales the "
+        "sums by a number of 11 bits",
+        frozenset({"BATCH_MATMUL"}),
+        _WIDE,
+        conditions.counted(1 << 16, 1 << 5),
+    ),
+    Rounding(
+        "exponentials for 16-bit codes have 10 bits",
+        frozenset({"SOFTMAX"}),
+        _WIDE,
+        lambda op: 2.0**-10 / op.output.quantization.scalar_scale,
+    ),
+    Rounding(
+        "it has a table of its own, and TFLite's own is up to 3 codes off",
+        frozenset({"TANH"}),
+        _WIDE,
+        6,
+    ),
+    Rounding("it rounds scales and sums of 16-bit codes", where=_WIDE, quanta=2),
+    Rounding(
+        "of 8-bit weights less their zero point it scales the channels that need more bits",
+        frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"}),
+        quanta=conditions.narrowed_weights,
+    ),
+    Rounding(
+        "of a product and a sum behind it it makes one step, which does not clip the product",
+        frozenset({"ADD", "SUB"}),
+        clips=False,
+    ),
+)
 
 TRAITS: Mapping[str, ProviderTraits] = {
     # - Without VNNI its x86 kernels add pairs of uint8 x int8 products in 16 bits, which saturates;
@@ -204,7 +246,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
         also="tensorrt-rtx",
         kinds=("GPU",),
     ),
-    # - The HTP computes floats in float16 where nothing is said.
+    # - The HTP computes floats in float16, whatever is said.
     # - It asks for the path of its back end, which is in its package.
     # - It keeps one scale for each tensor, and takes nodes of codes between a pair alone.
     # - Asked whether what it has compiled fits, it ends the back end of the sessions that run, and
@@ -227,11 +269,11 @@ TRAITS: Mapping[str, ProviderTraits] = {
         emulates={"CPU": {"soc_model": "60"}},
         wrong=(
             _wrong("it takes fixed sizes alone", where=conditions.unsized, instead=_FIXED_SIZES),
-            _wrong("it rounds the rows to float16", "EMBEDDING_LOOKUP"),
             _wrong(
                 "it rounds floats to float16",
-                "SQUARED_DIFFERENCE",
-                where=conditions.on(TensorType.FLOAT32),
+                where=conditions.computes_floats,
+                instead="Ask for precision='fp16', if that is precise enough.",
+                full=True,
             ),
             _wrong(
                 "it fails to compose the integers of recurrent cells",
@@ -256,6 +298,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 instead="Pass the option offload_graph_io_quantization=0.",
             ),
         ),
+        rounds=_HTP,
     ),
     "TensorrtExecutionProvider": ProviderTraits(
         _signed,
