@@ -12,6 +12,7 @@ from tflite_ort.schema import OperatorView, TensorType
 
 View = OperatorView[Any]
 _MOST = 127  # of signed codes of 8 bits
+_SMALL = 1e-9
 
 
 def on(*types: TensorType) -> Callable[[View], bool]:
@@ -28,6 +29,19 @@ def computes_floats(op: View) -> bool:
     """Whether it reads or makes floats, and does more than to make codes of them or the reverse."""
     floats = on(TensorType.FLOAT16, TensorType.FLOAT32)
     return op.op.name not in ("QUANTIZE", "DEQUANTIZE") and floats(op)
+
+
+def plain_integers(op: View) -> bool:
+    """Whether it computes with integers that are no codes."""
+    tensors = (*op.present_inputs(), *op.outputs)
+    return any(each.dtype.kind in "iu" and not each.is_quantized for each in tensors)
+
+
+def small_scales(op: View) -> bool:
+    """Whether a step of 16-bit codes is smaller than those of sums of an NPU."""
+    tensors = (*op.present_inputs(), *op.outputs)
+    wide = (x for x in tensors if x.type is TensorType.INT16 and x.quantization is not None)
+    return any(x.quantization.scale.min(initial=1) < _SMALL for x in wide if x.quantization)
 
 
 def counted(unit: int, least: float) -> Callable[[View], float]:

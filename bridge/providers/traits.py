@@ -106,10 +106,10 @@ _HTP = (
         conditions.counted(1 << 16, 1 << 5),
     ),
     Rounding(
-        "exponentials for 16-bit codes have 10 bits",
+        "exponentials for 16-bit codes have 8 bits",
         frozenset({"SOFTMAX"}),
         _WIDE,
-        lambda op: 2.0**-10 / op.output.quantization.scalar_scale,
+        lambda op: 2.0**-8 / op.output.quantization.scalar_scale,
     ),
     Rounding(
         "it has a table of its own, and TFLite's own is up to 3 codes off",
@@ -117,7 +117,8 @@ _HTP = (
         _WIDE,
         6,
     ),
-    Rounding("it rounds scales and sums of 16-bit codes", where=_WIDE, quanta=2),
+    Rounding("its quotients of 16-bit codes have 10 bits", frozenset({"DIV"}), _WIDE, 1 << 6),
+    Rounding("the scale from 16-bit codes to others has 11 bits", where=_WIDE, quanta=1 << 4),
     Rounding(
         "of 8-bit weights less their zero point it scales the channels that need more bits",
         frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"}),
@@ -280,6 +281,13 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 *(*_LSTMS, "SVDF"),
                 where=conditions.on(TensorType.INT8, TensorType.INT16),
             ),
+            _wrong("it moves bits in integers of 32 bits", "BITCAST"),
+            _wrong(
+                "it divides integers as floats",
+                *("DIV", "FLOOR_DIV", "FLOOR_MOD"),
+                where=conditions.plain_integers,
+            ),
+            _wrong("it has no scales so small", where=conditions.small_scales),
             _wrong(
                 "it fails to compose 64-bit floats",
                 "QUANTIZE",
