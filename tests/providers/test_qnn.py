@@ -33,6 +33,8 @@ SAMPLE = [
     "tf__bilstm_i8",
 ]
 NAMES = [""] if os.environ.get("TFLITE_ORT_QNN") == "all" else SAMPLE
+
+
 @pytest.mark.filterwarnings("ignore::tflite_ort.DelegateWarning")
 @pytest.mark.parametrize("path", paths([], NAMES, "quantized"), ids=lambda path: str(path.stem))
 def test_the_operators_of_a_quantized_network_are_as_litert_has_them(path: Path) -> None:
