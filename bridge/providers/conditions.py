@@ -32,9 +32,16 @@ def computes_floats(op: View) -> bool:
 
 
 def plain_integers(op: View) -> bool:
-    """Whether it computes with integers that are no codes."""
-    tensors = (*op.present_inputs(), *op.outputs)
-    return any(each.dtype.kind in "iu" and not each.is_quantized for each in tensors)
+    """Whether it makes integers that are no codes: the scale of 32-bit ones means nothing."""
+    made = op.output
+    return made.dtype.kind in "iu" and (made.dtype.itemsize > 2 or not made.is_quantized)
+
+
+def mixed_scales(op: View) -> bool:
+    """Whether its codes have several scales or zero points."""
+    found = (each.quantization for each in (*op.present_inputs(), *op.outputs))
+    pairs = {(x.scale.tobytes(), x.zero_point.tobytes()) for x in found if x is not None}
+    return len(pairs) > 1
 
 
 def small_scales(op: View) -> bool:
@@ -57,6 +64,16 @@ def counted(unit: int, least: float) -> Callable[[View], float]:
             return least
         a, b, result = (float(each.scale.max()) for each in scales if each is not None)
         return least + 2 * unit * a * b / result
+
+    return found
+
+
+def part_of_one(bits: int) -> Callable[[View], float]:
+    """The quanta in 2**-bits."""
+
+    def found(op: View) -> float:
+        made = op.output.quantization
+        return 1.0 if made is None else 2.0**-bits / made.scalar_scale
 
     return found
 

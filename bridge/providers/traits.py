@@ -1,4 +1,5 @@
-"""What is known of each execution provider: one row each, and no other file names a provider.
+"""What is known of each execution provider: one row each, and no other file names a provider, but
+`roundings`, which has parts of rows.
 
 A new fact is a change of one row here, and a case in ``tests/providers/test_traits.py``. A provider
 without a row has the defaults of `ProviderTraits`, which are safe for every provider.
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import field, record
 from tflite_ort.providers import conditions
-from tflite_ort.providers.provider_traits import ProviderTraits, Rounding, WrongResult
+from tflite_ort.providers.provider_traits import ProviderTraits, WrongResult
+from tflite_ort.providers.roundings import HTP
 from tflite_ort.schema import TensorType
 
 if TYPE_CHECKING:
@@ -88,48 +90,6 @@ def _openvino_in(kind: str, *devices: str) -> Mapping[str, Any]:
     """The options by which OpenVINO computes floats in a type."""
     return {"load_config": {device: {"INFERENCE_PRECISION_HINT": kind} for device in devices}}
 
-
-# What the HTP computes otherwise, measured with `python -m benchmarks.followed`.
-_WIDE = conditions.on(TensorType.INT16)
-_HTP = (
-    Rounding(
-        "it drops the lowest 8 bits of sums of 16-bit codes times 8-bit weights, and of the bias",
-        frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"}),
-        _WIDE,
-        conditions.counted(1 << 8, 1),
-    ),
-    Rounding(
-        "it drops the lowest 16 bits of sums of 16-bit codes times 16-bit codes, and scales the "
-        "sums by a number of 11 bits",
-        frozenset({"BATCH_MATMUL"}),
-        _WIDE,
-        conditions.counted(1 << 16, 1 << 5),
-    ),
-    Rounding(
-        "exponentials for 16-bit codes have 8 bits",
-        frozenset({"SOFTMAX"}),
-        _WIDE,
-        lambda op: 2.0**-8 / op.output.quantization.scalar_scale,
-    ),
-    Rounding(
-        "it has a table of its own, and TFLite's own is up to 3 codes off",
-        frozenset({"TANH"}),
-        _WIDE,
-        6,
-    ),
-    Rounding("its quotients of 16-bit codes have 10 bits", frozenset({"DIV"}), _WIDE, 1 << 6),
-    Rounding("the scale from 16-bit codes to others has 11 bits", where=_WIDE, quanta=1 << 4),
-    Rounding(
-        "of 8-bit weights less their zero point it scales the channels that need more bits",
-        frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"}),
-        quanta=conditions.narrowed_weights,
-    ),
-    Rounding(
-        "of a product and a sum behind it it makes one step, which does not clip the product",
-        frozenset({"ADD", "SUB"}),
-        clips=False,
-    ),
-)
 
 TRAITS: Mapping[str, ProviderTraits] = {
     # - Without VNNI its x86 kernels add pairs of uint8 x int8 products in 16 bits, which saturates;
@@ -283,9 +243,18 @@ TRAITS: Mapping[str, ProviderTraits] = {
             ),
             _wrong("it moves bits in integers of 32 bits", "BITCAST"),
             _wrong(
-                "it divides integers as floats",
-                *("DIV", "FLOOR_DIV", "FLOOR_MOD"),
+                "it keeps 32 bits of an integer",
+                where=conditions.on(TensorType.INT64, TensorType.UINT32, TensorType.UINT64),
+            ),
+            _wrong(
+                "it divides integers as floats, and holds sums and products at their ends",
+                *("ADD", "DIV", "FLOOR_DIV", "FLOOR_MOD", "MUL", "SQUARED_DIFFERENCE", "SUB"),
                 where=conditions.plain_integers,
+            ),
+            _wrong(
+                "it compares numbers, where TFLite compares codes",
+                *("MAXIMUM", "MINIMUM"),
+                where=conditions.mixed_scales,
             ),
             _wrong("it has no scales so small", where=conditions.small_scales),
             _wrong(
@@ -306,7 +275,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 instead="Pass the option offload_graph_io_quantization=0.",
             ),
         ),
-        rounds=_HTP,
+        rounds=HTP,
     ),
     "TensorrtExecutionProvider": ProviderTraits(
         _signed,
