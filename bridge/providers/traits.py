@@ -256,7 +256,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 *("MAXIMUM", "MINIMUM"),
                 where=conditions.mixed_scales,
             ),
-            _wrong("it has no scales so small", where=conditions.small_scales),
+            _wrong("it has no limits so small", "RELU", "RELU6", where=conditions.small_scales),
             _wrong(
                 "it fails to compose 64-bit floats",
                 "QUANTIZE",
