@@ -133,6 +133,8 @@ def _apart(tensor: TensorView, got: Array, right: Array, keep: Array | None) -> 
     """The largest difference: in quanta of codes, else as a share of the largest value."""
     if got.shape != right.shape:
         return float("inf")
+    if got.dtype.kind == "c":
+        got, right = (np.stack([each.real, each.imag]) for each in (got, right))
     if not got.size or got.dtype.kind not in "fiub":
         return 0.0 if _same(got, right) else float("inf")
     a, b = got.astype(np.float64), right.astype(np.float64)

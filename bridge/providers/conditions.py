@@ -80,8 +80,8 @@ def part_of_one(bits: int) -> Callable[[View], float]:
 
 def narrowed_weights(op: View) -> float:
     """One quantum, and what it makes that the weights of a channel are scaled to 8 bits, where one
-    of them, less its zero point, needs more: its inputs as far from zero as can be, with signs that
-    do not depend on the weights."""
+    of them, less its zero point, needs more: twice the deviation of inputs as far from zero as can
+    be, with signs that do not depend on the weights."""
     image, filter, made = op.inputs[0], op.inputs[1], op.output
     if image is None or filter is None or filter.data is None:
         return 1.0
@@ -96,7 +96,7 @@ def narrowed_weights(op: View) -> float:
     unit = np.maximum(largest, _MOST) / _MOST
     changed = np.linalg.norm(np.rint(rows / unit) * unit - rows, axis=1).max(initial=0)
     farthest = max(x.scalar_zero_point, 255 - x.scalar_zero_point)
-    return float(1 + changed * farthest * x.scalar_scale * w.scalar_scale / y.scalar_scale)
+    return float(1 + 2 * changed * farthest * x.scalar_scale * w.scalar_scale / y.scalar_scale)
 
 
 def odd_channels(op: View) -> bool:
