@@ -27,7 +27,7 @@ from benchmarks.on_provider import drawn, in_processes, paths
 from tflite_ort import BridgeError, Interpreter
 from tflite_ort.providers.delegates import OpResolverType, chosen_delegates
 from tflite_ort.providers.traits import CPU, traits_of
-from tflite_ort.schema import Model, OperatorView, TensorType, TensorView, read_model
+from tflite_ort.schema import Model, Op, OperatorView, TensorType, TensorView, read_model
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
 from tflite_ort.verification.litert import LitertProcess
 from tflite_ort.verification.runtimes import (
@@ -121,12 +121,16 @@ def _type_of(op: OperatorView[Any]) -> str:
 
 def _unclipped(op: OperatorView[Any], values: Tensors) -> Array:
     """The places of a result none of whose inputs is at an end of its codes."""
-    keep = np.ones((), bool)
+    inside = []
     for tensor in op.present_inputs():
-        if tensor.type in _CODES and tensor.index in values:
-            ends, codes = np.iinfo(values[tensor.index].dtype), values[tensor.index]
-            keep = keep & (codes > ends.min) & (codes < ends.max)
-    return np.broadcast_to(keep, values[op.output.index].shape)
+        codes = values.get(tensor.index, tensor.data) if tensor.type in _CODES else None
+        if codes is not None:
+            ends = np.iinfo(codes.dtype)
+            inside.append((codes > ends.min) & (codes < ends.max))
+    if op.op is Op.CONCATENATION:
+        return np.concatenate(inside, axis=op.options.axis)
+    shape = values[op.output.index].shape
+    return np.logical_and.reduce([np.broadcast_to(each, shape) for each in inside])
 
 
 def _apart(tensor: TensorView, got: Array, right: Array, keep: Array | None) -> float:

@@ -27,7 +27,7 @@ def on(*types: TensorType) -> Callable[[View], bool]:
 
 def computes_floats(op: View) -> bool:
     """Whether it reads or makes floats, and does more than to make codes of them or the reverse."""
-    floats = on(TensorType.FLOAT16, TensorType.FLOAT32)
+    floats = on(TensorType.FLOAT16, TensorType.FLOAT32, TensorType.COMPLEX64)
     return op.op.name not in ("QUANTIZE", "DEQUANTIZE") and floats(op)
 
 

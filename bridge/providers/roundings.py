@@ -46,8 +46,9 @@ HTP = (
         quanta=conditions.narrowed_weights,
     ),
     Rounding(
-        "of a product and a sum behind it it makes one step, which does not clip the product",
-        frozenset({"ADD", "SUB"}),
+        "of an operator and of a sum or concatenation behind it it makes one step, which does not "
+        "clip what is between them",
+        frozenset({"ADD", "CONCATENATION", "SUB"}),
         clips=False,
     ),
 )
