@@ -43,7 +43,7 @@ def _signed() -> Target:
 def traits_of(provider: str) -> ProviderTraits:
     """The row of a provider by its name, such as ``"CPUExecutionProvider"``; else the defaults. A
     plug-in may have several of a name, such as ``"OpenVINOExecutionProvider.AUTO"``."""
-    found = TRAITS.get(provider) or TRAITS.get(provider.partition(".")[0])
+    found = TRAITS.get(provider) or _FOLDED.get(provider.partition(".")[0].lower())
     return found or entry_points.loaded(entry_points.PROVIDERS, provider) or UNKNOWN
 
 
@@ -297,6 +297,20 @@ TRAITS: Mapping[str, ProviderTraits] = {
             "fp16": {"ModelFormat": "NeuralNetwork", "AllowLowPrecisionAccumulationOnGPU": "1"},
         },
     ),
+    # By its documentation it makes bfloat16 of floats, and takes files of opset 17.
+    "VitisAIExecutionProvider": ProviderTraits(
+        lambda: opmap.Target("int8", opset=17, fallback=True),
+        precisions={FULL_PRECISION: {}, "bf16": {}},
+        kinds=("NPU",),
+        wrong=(
+            _wrong(
+                "it rounds floats to bfloat16",
+                where=conditions.computes_floats,
+                instead="Ask for precision='bf16', if that is precise enough.",
+                full=True,
+            ),
+        ),
+    ),
     # By default an operator that has a kernel for float16 uses it.
     "CANNExecutionProvider": ProviderTraits(
         precisions={
@@ -363,6 +377,9 @@ TRAITS: Mapping[str, ProviderTraits] = {
         ),
     ),
 }
+
+# Windows ML spells some names otherwise.
+_FOLDED = {name.lower(): row for name, row in TRAITS.items()}
 
 # By release of ONNX Runtime, what all providers of earlier ones compute wrongly: the wheels of some
 # providers are of releases before the one that this package asks for.

@@ -49,6 +49,7 @@ TARGETS: Mapping[str, tuple[str, Target]] = {
     "TensorrtExecutionProvider": ("int8", Target("int8", fallback=True)),
     "NvTensorRTRTXExecutionProvider": ("int8", Target("int8", fallback=True)),
     "QNNExecutionProvider": ("int8", Target("int8", paired_codes=True, fallback=True)),
+    "VitisAIExecutionProvider": ("int8", Target("int8", opset=17, fallback=True)),
     "WebGpuExecutionProvider": ("uint8", Target(fallback=True)),
     CUDA: ("uint8", Target(fallback=True)),
     "a provider of tomorrow": ("uint8", Target(fallback=True)),
@@ -83,6 +84,10 @@ def test_a_provider_without_a_row_takes_every_operator_and_option() -> None:
     assert traits is UNKNOWN
     assert (traits.wrong, traits.options, traits.threads_option) == ((), None, "")
     assert not (traits.takes_all_nodes or traits.host_memory or traits.whole_graphs_only)
+
+
+def test_windows_spells_a_name_otherwise() -> None:
+    assert traits_of("NvTensorRtRtxExecutionProvider") is TRAITS["NvTensorRTRTXExecutionProvider"]
 
 
 def test_one_provider_alone_takes_the_nodes_of_the_others() -> None:
