@@ -34,7 +34,7 @@ import numpy.typing as npt
 from tflite_ort import BridgeError, Interpreter
 from tflite_ort.base import files
 from tflite_ort.providers.delegates import OpResolverType, chosen_delegates
-from tflite_ort.providers.traits import CPU
+from tflite_ort.providers.traits import CPU, TRAITS
 from tflite_ort.schema import Model, Op, TensorType, read_model
 
 Array = npt.NDArray[Any]
@@ -103,7 +103,7 @@ def measured(path: Path, provider: str, precision: str, seconds: float) -> dict[
     rows = ours.delegation()
     (first,) = chosen_delegates(OpResolverType.AUTO, (), [provider])[:1]
     inside = [row for row in rows if row.provider == first.name]
-    ran = [row for row in rows if row.runs_on != "constant"]
+    ran = [row for row in rows if row.runs_on != "constant" and not _runs_once(row)]
     elsewhere = Counter((row.operator, row.runs_on, row.reason[:200]) for row in ran)
     elsewhere -= Counter((row.operator, row.runs_on, row.reason[:200]) for row in inside)
     record |= {"operators": len(ran), "inside": len(inside)}
@@ -118,6 +118,11 @@ def measured(path: Path, provider: str, precision: str, seconds: float) -> dict[
     if seconds:
         record["times"] = times(path, ours, feeds[0], seconds)
     return record
+
+
+def _runs_once(row: Any) -> bool:
+    """Whether an operator runs before the first invoke alone, as CALL_ONCE does."""
+    return bool(row.runs_on == "numpy" and "once" in row.reason)
 
 
 def litert(path: Path, kernels: str) -> Any:
@@ -246,17 +251,18 @@ def records(
     return in_processes("benchmarks.on_provider", found, provider, precision, str(seconds))
 
 
-def in_processes(module: str, found: Sequence[Path], *settings: str) -> Iterator[dict[str, Any]]:
-    """What ``python -m module --one PATH SETTINGS`` prints of each network."""
+def in_processes(
+    module: str, found: Sequence[Path], *settings: str, limit: float = LIMIT_SECONDS
+) -> Iterator[dict[str, Any]]:
+    """What ``python -m module --one PATH SETTINGS`` prints of each network; it is ended after
+    `limit` seconds."""
     for path in found:
         command = [sys.executable, "-m", module, "--one", str(path), *settings]
         here = Path(__file__).parents[1]
         try:
-            done = subprocess.run(
-                command, cwd=here, capture_output=True, text=True, timeout=LIMIT_SECONDS
-            )
+            done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=limit)
         except subprocess.TimeoutExpired:
-            yield {"network": path.stem, "error": f"more than {LIMIT_SECONDS} s"}
+            yield {"network": path.stem, "error": f"more than {limit:g} s"}
             continue
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
         if done.returncode or not lines:
@@ -306,13 +312,21 @@ def summary(found: Sequence[dict[str, Any]]) -> str:
     """How many networks are there, how many are mostly on the provider, and how many are right."""
     ran = [row for row in found if "operators" in row]
     most = sum(row["inside"] >= 0.9 * row["operators"] for row in ran)
+    chosen = sum(row["inside"] >= 0.9 * (row["operators"] - _left_by_choice(row)) for row in ran)
     wrong = [row["network"] for row in ran if row.get("right") is False]
     parts = [
         f"{len(ran)} of {len(found)} networks load",
-        f"{most} have nine tenths of their operators or more on the provider",
+        f"{most} have nine tenths of their operators or more on the provider, {chosen} without "
+        "what it leaves by its own choice",
         f"{len(wrong)} are wrong{': ' if wrong else ''}{', '.join(wrong)}",
     ]
     return "; ".join(parts) + "."
+
+
+def _left_by_choice(row: dict[str, Any]) -> int:
+    """The operators that a provider leaves although it could take them, see `ProviderTraits`."""
+    known = [each.why for traits in TRAITS.values() for each in traits.leaves]
+    return sum(count for _, _, reason, count in row["elsewhere"] if reason in known)
 
 
 def main() -> None:
@@ -328,7 +342,7 @@ def main() -> None:
         path, provider, precision, seconds = sys.argv[2:]
         print(json.dumps(measured(Path(path), provider, precision, float(seconds))))
         return
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     found = []
     networks = paths(given.models, given.names, given.only)
     for record in records(networks, given.provider, given.precision, given.seconds):

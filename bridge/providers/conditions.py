@@ -6,9 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tflite_ort.schema import OperatorView, TensorType
 
 View = OperatorView[Any]
+_MOST = 127  # of signed codes of 8 bits
+_SMALL = 1e-9
 
 
 def on(*types: TensorType) -> Callable[[View], bool]:
@@ -19,6 +23,80 @@ def on(*types: TensorType) -> Callable[[View], bool]:
         return any(tensor.type in types and not tensor.is_constant for tensor in tensors)
 
     return found
+
+
+def computes_floats(op: View) -> bool:
+    """Whether it reads or makes floats, and does more than to make codes of them or the reverse."""
+    floats = on(TensorType.FLOAT16, TensorType.FLOAT32, TensorType.COMPLEX64)
+    return op.op.name not in ("QUANTIZE", "DEQUANTIZE") and floats(op)
+
+
+def plain_integers(op: View) -> bool:
+    """Whether it makes integers that are no codes: the scale of 32-bit ones means nothing."""
+    made = op.output
+    return made.dtype.kind in "iu" and (made.dtype.itemsize > 2 or not made.is_quantized)
+
+
+def mixed_scales(op: View) -> bool:
+    """Whether its codes have several scales or zero points."""
+    found = (each.quantization for each in (*op.present_inputs(), *op.outputs))
+    pairs = {(x.scale.tobytes(), x.zero_point.tobytes()) for x in found if x is not None}
+    return len(pairs) > 1
+
+
+def small_scales(op: View) -> bool:
+    """Whether a step of 16-bit codes is smaller than those of sums of an NPU."""
+    tensors = (*op.present_inputs(), *op.outputs)
+    wide = (x for x in tensors if x.type is TensorType.INT16 and x.quantization is not None)
+    return any(x.quantization.scale.min(initial=1) < _SMALL for x in wide if x.quantization)
+
+
+def counted(unit: int, least: float) -> Callable[[View], float]:
+    """`least` quanta, and two more for so many products of a code with a code as `unit` says: the
+    device adds up in steps of them, from sums that it rounds and a bias that it rounds."""
+
+    def found(op: View) -> float:
+        first, second, made = op.inputs[0], op.inputs[1], op.output
+        if first is None or second is None:
+            return least
+        scales = (first.quantization, second.quantization, made.quantization)
+        if any(each is None for each in scales):
+            return least
+        a, b, result = (float(each.scale.max()) for each in scales if each is not None)
+        return least + 2 * unit * a * b / result
+
+    return found
+
+
+def part_of_one(bits: int) -> Callable[[View], float]:
+    """The quanta in 2**-bits."""
+
+    def found(op: View) -> float:
+        made = op.output.quantization
+        return 1.0 if made is None else 2.0**-bits / made.scalar_scale
+
+    return found
+
+
+def narrowed_weights(op: View) -> float:
+    """One quantum, and what it makes that the weights of a channel are scaled to 8 bits, where one
+    of them, less its zero point, needs more: twice the deviation of inputs as far from zero as can
+    be, with signs that do not depend on the weights."""
+    image, filter, made = op.inputs[0], op.inputs[1], op.output
+    if image is None or filter is None or filter.data is None:
+        return 1.0
+    scales = (image.quantization, filter.quantization, made.quantization)
+    if None in scales or filter.type is not TensorType.UINT8:
+        return 1.0
+    x, w, y = (each for each in scales if each is not None)
+    codes = filter.data.astype(np.float64) - w.scalar_zero_point
+    channels = np.moveaxis(codes, -1 if op.op.name == "DEPTHWISE_CONV_2D" else 0, 0)
+    rows = channels.reshape(len(channels), -1)
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0)
+    unit = np.maximum(largest, _MOST) / _MOST
+    changed = np.linalg.norm(np.rint(rows / unit) * unit - rows, axis=1).max(initial=0)
+    farthest = max(x.scalar_zero_point, 255 - x.scalar_zero_point)
+    return float(1 + 2 * changed * farthest * x.scalar_scale * w.scalar_scale / y.scalar_scale)
 
 
 def odd_channels(op: View) -> bool:

@@ -72,7 +72,18 @@ class Delegate:
         limit = self.max_versions.get(op.op)
         if limit is not None and op.version > limit:
             return f"{self.name} takes {op.name} up to version {limit}, this is {op.version}"
-        return _wrong_result(self.name, op)
+        return self._wrong_result(op)
+
+    def _wrong_result(self, op: OperatorView[Any]) -> str | None:
+        """Why the provider must not run `op`; None where it may."""
+        for release, wrong in WRONG_BEFORE.items():
+            if release > ORT_RELEASE and (found := _first(wrong, op)):
+                return f"wrong in ONNX Runtime {ORT_VERSION}: {found}"
+        wrong = traits_of(self.name).wrong
+        if any(each.full for each in wrong) and self.computes_in != FULL_PRECISION:
+            wrong = [each for each in wrong if not each.full]
+        found = _first(wrong, op) if wrong else ""
+        return f"wrong in {self.name}: {found}" if found else None
 
 
 @record
@@ -284,16 +295,6 @@ def what_to_change(provider: str, why: str) -> str:
     row = traits_of(provider)
     rows = (each for each in (*row.wrong, *row.leaves) if each.why in why)
     return next((each.instead for each in rows if each.instead), "")
-
-
-def _wrong_result(provider: str, op: OperatorView[Any]) -> str | None:
-    """Why `provider` must not run `op`; None where it may."""
-    for release, wrong in WRONG_BEFORE.items():
-        if release > ORT_RELEASE and (found := _first(wrong, op)):
-            return f"wrong in ONNX Runtime {ORT_VERSION}: {found}"
-    wrong = traits_of(provider).wrong
-    found = _first(wrong, op) if wrong else ""
-    return f"wrong in {provider}: {found}" if found else None
 
 
 def _first(wrong: Sequence[WrongResult], op: OperatorView[Any]) -> str:

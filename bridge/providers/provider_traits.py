@@ -36,16 +36,53 @@ class WrongResult:
         ops: the names of the operators; none stands for all.
         where: whether it is so for an operator at hand; None: always.
         instead: what to change so that the provider takes it, as a sentence; empty: nothing helps.
+        full: it is wrong where floats are to be computed in full precision, and not elsewhere.
     """
 
     why: str
     ops: frozenset[str] = frozenset()
     where: Callable[[conditions.View], bool] | None = None
     instead: str = ""
+    full: bool = False
 
     def concerns(self, op: conditions.View) -> bool:
         """Whether the provider must not run `op`."""
         return (not self.ops or op.op.name in self.ops) and (self.where is None or self.where(op))
+
+
+@record
+class Rounding:
+    """How far a provider's results may be from TFLite's on the same inputs, where it computes
+    otherwise and no worse.
+
+    Args:
+        why: what the provider does, as the end of a sentence.
+        ops: the names of the operators; none stands for all.
+        where: whether it is so for an operator at hand; None: always.
+        quanta: in steps of the result's scale, or what counts them for an operator.
+        share: of floats, as a part of the largest value.
+        clips: of inputs at an end of their codes the results are TFLite's too; else the provider
+            may have the numbers from before they were clipped.
+    """
+
+    why: str
+    ops: frozenset[str] = frozenset()
+    where: Callable[[conditions.View], bool] | None = None
+    quanta: float | Callable[[conditions.View], float] = 1.0
+    share: float = 0.0
+    clips: bool = True
+
+    def concerns(self, op: conditions.View) -> bool:
+        """Whether it is so for `op`."""
+        return (not self.ops or op.op.name in self.ops) and (self.where is None or self.where(op))
+
+    def most(self, op: conditions.View) -> float:
+        """The quanta for `op`."""
+        return self.quanta(op) if callable(self.quanta) else self.quanta
+
+
+# Of a provider of which nothing else is known: halves are rounded the other way.
+_HALVES = Rounding("it rounds halves in its own way", share=1e-5)
 
 
 @record
@@ -85,6 +122,8 @@ class ProviderTraits:
             options that say which device that is, unless one of them is given.
         wrong: the operators that are kept from it.
         leaves: operators that it may leave to the CPU's provider when it is given them.
+        rounds: how far from TFLite's its results may be; the first row that concerns an operator
+            counts.
     """
 
     graphs: Callable[[], Target] = _plain
@@ -112,8 +151,13 @@ class ProviderTraits:
     emulates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     wrong: Sequence[WrongResult] = ()
     leaves: Sequence[WrongResult] = ()
+    rounds: Sequence[Rounding] = ()
 
     @property
     def target(self) -> Target:
         """What graphs for it are made of."""
         return _made(self.graphs)
+
+    def rounding(self, op: conditions.View) -> Rounding:
+        """How far from TFLite's its results of `op` may be."""
+        return next((row for row in self.rounds if row.concerns(op)), _HALVES)

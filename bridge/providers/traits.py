@@ -1,4 +1,5 @@
-"""What is known of each execution provider: one row each, and no other file names a provider.
+"""What is known of each execution provider: one row each, and no other file names a provider, but
+`roundings`, which has parts of rows.
 
 A new fact is a change of one row here, and a case in ``tests/providers/test_traits.py``. A provider
 without a row has the defaults of `ProviderTraits`, which are safe for every provider.
@@ -13,6 +14,7 @@ from tflite_ort.base.optional import late
 from tflite_ort.base.records import field, record
 from tflite_ort.providers import conditions
 from tflite_ort.providers.provider_traits import ProviderTraits, WrongResult
+from tflite_ort.providers.roundings import HTP
 from tflite_ort.schema import TensorType
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def _signed() -> Target:
 def traits_of(provider: str) -> ProviderTraits:
     """The row of a provider by its name, such as ``"CPUExecutionProvider"``; else the defaults. A
     plug-in may have several of a name, such as ``"OpenVINOExecutionProvider.AUTO"``."""
-    found = TRAITS.get(provider) or TRAITS.get(provider.partition(".")[0])
+    found = TRAITS.get(provider) or _FOLDED.get(provider.partition(".")[0].lower())
     return found or entry_points.loaded(entry_points.PROVIDERS, provider) or UNKNOWN
 
 
@@ -50,8 +52,9 @@ def _wrong(
     *ops: str,
     where: Callable[[conditions.View], bool] | None = None,
     instead: str = "",
+    full: bool = False,
 ) -> WrongResult:
-    return WrongResult(why, frozenset(ops), where, instead)
+    return WrongResult(why, frozenset(ops), where, instead, full)
 
 
 # The table ---------------------------------------------------------------------------------------
@@ -204,7 +207,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
         also="tensorrt-rtx",
         kinds=("GPU",),
     ),
-    # - The HTP computes floats in float16 where nothing is said.
+    # - The HTP computes floats in float16, whatever is said.
     # - It asks for the path of its back end, which is in its package.
     # - It keeps one scale for each tensor, and takes nodes of codes between a pair alone.
     # - Asked whether what it has compiled fits, it ends the back end of the sessions that run, and
@@ -227,17 +230,33 @@ TRAITS: Mapping[str, ProviderTraits] = {
         emulates={"CPU": {"soc_model": "60"}},
         wrong=(
             _wrong("it takes fixed sizes alone", where=conditions.unsized, instead=_FIXED_SIZES),
-            _wrong("it rounds the rows to float16", "EMBEDDING_LOOKUP"),
             _wrong(
                 "it rounds floats to float16",
-                "SQUARED_DIFFERENCE",
-                where=conditions.on(TensorType.FLOAT32),
+                where=conditions.computes_floats,
+                instead="Ask for precision='fp16', if that is precise enough.",
+                full=True,
             ),
             _wrong(
                 "it fails to compose the integers of recurrent cells",
                 *(*_LSTMS, "SVDF"),
                 where=conditions.on(TensorType.INT8, TensorType.INT16),
             ),
+            _wrong("it moves bits in integers of 32 bits", "BITCAST"),
+            _wrong(
+                "it keeps 32 bits of an integer",
+                where=conditions.on(TensorType.INT64, TensorType.UINT32, TensorType.UINT64),
+            ),
+            _wrong(
+                "it divides integers as floats, and holds sums and products at their ends",
+                *("ADD", "DIV", "FLOOR_DIV", "FLOOR_MOD", "MUL", "SQUARED_DIFFERENCE", "SUB"),
+                where=conditions.plain_integers,
+            ),
+            _wrong(
+                "it compares numbers, where TFLite compares codes",
+                *("MAXIMUM", "MINIMUM"),
+                where=conditions.mixed_scales,
+            ),
+            _wrong("it has no limits so small", "RELU", "RELU6", where=conditions.small_scales),
             _wrong(
                 "it fails to compose 64-bit floats",
                 "QUANTIZE",
@@ -256,6 +275,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 instead="Pass the option offload_graph_io_quantization=0.",
             ),
         ),
+        rounds=HTP,
     ),
     "TensorrtExecutionProvider": ProviderTraits(
         _signed,
@@ -276,6 +296,20 @@ TRAITS: Mapping[str, ProviderTraits] = {
             FULL_PRECISION: {"ModelFormat": "MLProgram", "AllowLowPrecisionAccumulationOnGPU": "0"},
             "fp16": {"ModelFormat": "NeuralNetwork", "AllowLowPrecisionAccumulationOnGPU": "1"},
         },
+    ),
+    # By its documentation it makes bfloat16 of floats, and takes files of opset 17.
+    "VitisAIExecutionProvider": ProviderTraits(
+        lambda: opmap.Target("int8", opset=17, fallback=True),
+        precisions={FULL_PRECISION: {}, "bf16": {}},
+        kinds=("NPU",),
+        wrong=(
+            _wrong(
+                "it rounds floats to bfloat16",
+                where=conditions.computes_floats,
+                instead="Ask for precision='bf16', if that is precise enough.",
+                full=True,
+            ),
+        ),
     ),
     # By default an operator that has a kernel for float16 uses it.
     "CANNExecutionProvider": ProviderTraits(
@@ -343,6 +377,9 @@ TRAITS: Mapping[str, ProviderTraits] = {
         ),
     ),
 }
+
+# Windows ML spells some names otherwise.
+_FOLDED = {name.lower(): row for name, row in TRAITS.items()}
 
 # By release of ONNX Runtime, what all providers of earlier ones compute wrongly: the wheels of some
 # providers are of releases before the one that this package asks for.

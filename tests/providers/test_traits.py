@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.delegated import allocated
+from tests.one_op import T, one_op_model
 from tests.providers.samples import CUDA, OPENVINO
 from tests.test_partition import chain
 from tflite_ort import ExecutionProviderDelegate, Interpreter, MissingDelegate, load_delegate
@@ -15,7 +17,9 @@ from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.opmap import Target
 from tflite_ort.plan.context import PlanContext
-from tflite_ort.providers import delegates, native_libraries, session, settings
+from tflite_ort.plan.partition import Partition
+from tflite_ort.plan.session_step import _with_merged
+from tflite_ort.providers import conditions, delegates, native_libraries, session, settings
 from tflite_ort.providers.names import named_provider
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.provider_traits import ProviderTraits, WrongResult
@@ -23,14 +27,20 @@ from tflite_ort.providers.traits import CPU, TRAITS, UNKNOWN, WRONG_BEFORE, trai
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import (
     CastOptions,
+    FullyConnectedOptions,
     Model,
     ModelBuilder,
     Op,
+    OperatorView,
+    QuantizeOptions,
     ReducerOptions,
     TensorType,
+    read_model,
 )
+from tflite_ort.schema.values.resolve import operator_view, tensor_views
 
-INT64 = TensorType.INT64
+INT8, INT64 = TensorType.INT8, TensorType.INT64
+QNN = "QNNExecutionProvider"
 
 # What graphs are made of by provider: "exact" weights are those that this CPU multiplies exactly.
 TARGETS: Mapping[str, tuple[str, Target]] = {
@@ -39,6 +49,7 @@ TARGETS: Mapping[str, tuple[str, Target]] = {
     "TensorrtExecutionProvider": ("int8", Target("int8", fallback=True)),
     "NvTensorRTRTXExecutionProvider": ("int8", Target("int8", fallback=True)),
     "QNNExecutionProvider": ("int8", Target("int8", paired_codes=True, fallback=True)),
+    "VitisAIExecutionProvider": ("int8", Target("int8", opset=17, fallback=True)),
     "WebGpuExecutionProvider": ("uint8", Target(fallback=True)),
     CUDA: ("uint8", Target(fallback=True)),
     "a provider of tomorrow": ("uint8", Target(fallback=True)),
@@ -73,6 +84,10 @@ def test_a_provider_without_a_row_takes_every_operator_and_option() -> None:
     assert traits is UNKNOWN
     assert (traits.wrong, traits.options, traits.threads_option) == ((), None, "")
     assert not (traits.takes_all_nodes or traits.host_memory or traits.whole_graphs_only)
+
+
+def test_windows_spells_a_name_otherwise() -> None:
+    assert traits_of("NvTensorRtRtxExecutionProvider") is TRAITS["NvTensorRTRTXExecutionProvider"]
 
 
 def test_one_provider_alone_takes_the_nodes_of_the_others() -> None:
@@ -149,6 +164,79 @@ def test_rows_that_may_be_none_are_not_reduced_by_early_releases(
     main.inputs("x").outputs("most", "found")
     row = allocated(builder.write(), providers=[CPU]).delegation()[-1]
     assert (row.operator, row.runs_on) == ("REDUCE_MAX", place), row.reason
+
+
+def floats_are_rounded() -> WrongResult:
+    return WrongResult("it rounds floats", where=conditions.computes_floats, full=True)
+
+
+@pytest.mark.parametrize(("precision", "place"), [("full", "numpy"), ("fp16", "ort")])
+def test_rounded_floats_are_wrong_in_full_precision_alone(
+    monkeypatch: pytest.MonkeyPatch, precision: str, place: str
+) -> None:
+    how = {"full": {"session.set_denormal_as_zero": "0"}, "fp16": {}}
+    with_row(monkeypatch, ProviderTraits(wrong=(floats_are_rounded(),), precisions=how))
+    delegate = ExecutionProviderDelegate(CPU, precision=precision)
+    view = first_operator(chain())
+    assert (delegate.refusal(view) is None) == (place == "ort")
+    assert "it rounds floats" in (ExecutionProviderDelegate(CPU).refusal(view) or "")
+
+
+def test_making_codes_of_floats_computes_none() -> None:
+    codes = T((3,), INT8, scale=0.5)
+    model = one_op_model(Op.QUANTIZE, [T((3,))], [codes], QuantizeOptions())
+    assert not floats_are_rounded().concerns(first_operator(model))
+    assert floats_are_rounded().concerns(first_operator(chain()))
+
+
+def first_operator(content: bytes) -> OperatorView[Any]:
+    model = read_model(content)
+    return operator_view(model, 0, 0, tensor_views(model, 0))
+
+
+def fully_connected(
+    type: TensorType, weights: Any, zero_point: int = 0, scale: float = 0.25
+) -> OperatorView[Any]:
+    """Codes times weights, whose scales are 0.5, 0.25 and `scale`."""
+    inputs = [
+        T((1, weights.shape[1]), type, scale=0.5),
+        T.constant(weights, scale=0.25, zero_point=zero_point),
+    ]
+    made = T((1, len(weights)), type, scale=scale)
+    return first_operator(one_op_model(Op.FULLY_CONNECTED, inputs, [made], FullyConnectedOptions()))
+
+
+def test_a_provider_without_rows_rounds_halves_its_own_way() -> None:
+    op = fully_connected(INT8, np.ones((2, 3), np.int8))
+    assert UNKNOWN.rounding(op).most(op) == 1
+
+
+@pytest.mark.parametrize("scale", [0.25, 4.0])
+def test_an_npu_counts_products_of_16_bits_in_steps(scale: float) -> None:
+    op = fully_connected(TensorType.INT16, np.ones((2, 3), np.int8), scale=scale)
+    assert TRAITS[QNN].rounding(op).most(op) == 1 + 2 * 256 * 0.5 * 0.25 / scale
+
+
+def test_an_npu_scales_weights_that_need_more_than_8_bits() -> None:
+    weights = np.full((2, 3), 100, np.uint8)
+    row = TRAITS[QNN]
+    for code, zero_point, changed in ((100, 90, False), (255, 90, True), (0, 128, True)):
+        weights[1, 1] = code
+        op = fully_connected(TensorType.UINT8, weights, zero_point)
+        assert (row.rounding(op).most(op) > 1) == changed
+
+
+def test_merged_operators_are_where_those_beside_them_are() -> None:
+    model = read_model(chain())
+    tensors = tensor_views(model, 0)
+    count = len(model.subgraphs[0].operators)
+    operators = [operator_view(model, 0, index, tensors) for index in range(count)]
+    part = Partition(CPU, operators, (), ())
+    for known in range(count):
+        used = {index: {"NPU": None} if index == known else {} for index in range(count)}
+        assert set(_with_merged(part, used, ["NPU", CPU]).values()) == {"NPU"}
+    nothing = {index: {} for index in range(count)}
+    assert set(_with_merged(part, nothing, ["NPU", CPU]).values()) == {f"NPU, {CPU}"}
 
 
 def test_options_are_those_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
