@@ -199,8 +199,8 @@ def page() -> Iterator[str]:
     early = [name for name in rest if name.startswith("Sentencepiece")]
     others = [name for name in rest if name not in early]
     yield "### Not needed\n"
-    for reason, names in (*_REASONS.items(), (_EARLY, early), (_OF_TENSORFLOW_1, others)):
-        yield f"- {reason}: {_listed(names)}."
+    for reason, unneeded in (*_REASONS.items(), (_EARLY, early), (_OF_TENSORFLOW_1, others)):
+        yield f"- {reason}: {_listed(unneeded)}."
 
 
 def _listed(names: Iterable[str]) -> str:
