@@ -87,8 +87,8 @@ def _ends(producers: Producers) -> dict[int, Rows]:
         if source.index not in narrow:  # once, although many may cut the same tensor
             maker = producers.maker(source)
             read = {cuts.get(reader.index) for reader in producers.readers(source)}
-            is_read_once = len(read) == 1 and not producers.is_result(source)
-            narrow[source.index] = is_read_once and maker is not None and has_rule(maker)
+            is_cut_alike = len(read) == 1 and not producers.is_result(source)
+            narrow[source.index] = is_cut_alike and maker is not None and has_rule(maker)
         if narrow[source.index]:
             ends[op.index] = rows
     return ends
