@@ -79,14 +79,17 @@ def without_unread_rows(producers: Producers, registry: Registry[Translator]) ->
 def _ends(producers: Producers) -> dict[int, Rows]:
     """By operator that cuts rows out of what nothing else reads, these rows."""
     cuts = {op.index: rows for op in producers.operators if (rows := rows_cut(op)) is not None}
-    ends = dict[int, Rows]()
+    ends, narrow = dict[int, Rows](), dict[int, bool]()
     for op in producers.operators:
-        source, rows = op.inputs[0] if op.index in cuts else None, cuts.get(op.index)
-        if source is None or rows is None or producers.is_result(source):
+        rows, source = cuts.get(op.index), op.inputs[0] if op.index in cuts else None
+        if source is None or rows is None:
             continue
-        maker, readers = producers.maker(source), producers.readers(source)
-        alike = all(cuts.get(reader.index) == rows for reader in readers)
-        if maker is not None and has_rule(maker) and alike:
+        if source.index not in narrow:  # once, although many may cut the same tensor
+            maker = producers.maker(source)
+            read = {cuts.get(reader.index) for reader in producers.readers(source)}
+            is_cut_alike = len(read) == 1 and not producers.is_result(source)
+            narrow[source.index] = is_cut_alike and maker is not None and has_rule(maker)
+        if narrow[source.index]:
             ends[op.index] = rows
     return ends
 
