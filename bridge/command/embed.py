@@ -73,7 +73,7 @@ def embed(
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     precision: PrecisionOption = Precision.FULL,
-    hybrid: HybridOption = Hybrid.AUTO,
+    hybrid: HybridOption = Hybrid.FLOAT,
     budget: BudgetNumbers = None,
 ) -> None:
     """Make vectors of texts with a text encoder: each is 1 long, so products of two are cosines."""

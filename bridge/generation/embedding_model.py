@@ -45,7 +45,8 @@ class EmbeddingModel:
         tokenizer: a ``tokenizer.json`` or a SentencePiece model; default: the one in the bundle.
         pooling: which vector is taken: ``output``, the one that the model gives for a text;
             ``mean`` or ``first`` of those that it gives for tokens. None: the only one that can be.
-        providers, precision, num_threads, hybrid, cache, budgets: as of `Interpreter`.
+        hybrid: as of `Interpreter`; by default vectors do not depend on how many texts there are.
+        providers, precision, num_threads, cache, budgets: as of `Interpreter`.
 
     Raises:
         GenerationError: the model is no such encoder, nothing tells which vector is meant, or there
@@ -68,7 +69,7 @@ class EmbeddingModel:
         providers: ProviderChoices | None = None,
         precision: str = FULL_PRECISION,
         num_threads: int | None = None,
-        hybrid: str = "auto",
+        hybrid: str = "float",
         cache: CacheChoice | None = None,
         budgets: Budgets | None = None,
     ) -> None:

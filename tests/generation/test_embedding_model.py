@@ -262,3 +262,13 @@ def test_vectors_of_tokens_need_a_model_that_makes_them(vocabulary: Path) -> Non
     )
     with pytest.raises(GenerationError, match="model for single tokens"):
         EmbeddingModel(wrong, vocabulary)
+
+
+def test_a_vector_does_not_depend_on_other_texts(vocabulary: Path) -> None:
+    """Nor on their number, in a network whose weights alone have 8 bits."""
+    path = newer_model_path("distilbert_dyn8.tflite")
+    model = EmbeddingModel(str(path), vocabulary, pooling="output")
+    alone = model("a cat", normalize=False)
+    for others in (["dog", "sat down"], ["a " * 60] * 3):
+        first = model(["a cat", *others], normalize=False)[0]
+        np.testing.assert_allclose(first, alone, atol=1e-5 * np.abs(alone).max())
