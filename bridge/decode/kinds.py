@@ -288,8 +288,10 @@ def _classifier(network: Network, *, said: bool = False) -> Kind | None:
     if len(shapes) != 1 or not shapes[0] or math.prod(shapes[0]) != shapes[0][-1]:
         return None
     count = shapes[0][-1]
-    # As many numbers as it takes are no classes: they are what was given, once more.
-    ends = network.last() in (*_ACTIVATIONS, "LOG_SOFTMAX") and shapes[0] != network.input
+    # As many numbers as it takes are no classes but what was given, once more.
+    ends = network.last() in ("SOFTMAX", "LOG_SOFTMAX") or (
+        network.last() == "LOGISTIC" and shapes[0] != network.input
+    )
     scored = said or ends or len(network.labels) == count
     if count < 2:
         return None
