@@ -143,7 +143,8 @@ def test_run_refuses_an_unknown_name(add: Path) -> None:
 def test_run_refuses_more_files_than_inputs(tmp_path: Path) -> None:
     image = tmp_path / "i.npy"
     np.save(image, np.zeros((1, 8, 8, 1), np.float32))
-    assert "inputs left: none" in refusal("run", FLOAT, "--input", image, "--input", image)
+    refused = refusal("run", FLOAT, "--input", image, "--input", image)
+    assert "a run takes one file for each input, and the model has 1" in refused
 
 
 def test_run_refuses_a_provider_that_is_not_there() -> None:

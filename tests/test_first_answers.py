@@ -113,3 +113,19 @@ def test_names_beside_the_model_of_another_number_are_passed_over(
     given = lines(model, folder, "--labels", str(named))
     assert given[2].startswith("q ")
     assert len(given) == 3
+
+
+@pytest.mark.parametrize(
+    "text, suffix",
+    [
+        ("\n" * (1 << 20), ".yaml"),
+        (" " * (1 << 20), ".yaml"),
+        ('{"' + "9" * 9000 + '": "a"}', ".json"),
+        ("item {id: " + "9" * 9000 + " name: 'a'}", ".pbtxt"),
+        ("item" * (1 << 18), ".pbtxt"),
+        ("a " * (1 << 19), ".pbtxt"),
+    ],
+    ids=["lines", "spaces", "key", "id", "items", "words"],
+)
+def test_hostile_files_of_names_take_no_time(text: str, suffix: str) -> None:
+    assert names_of(text, suffix) == ()

@@ -85,8 +85,14 @@ def _parted(line: str, width: int) -> list[str]:
         return [line]
     begin = " " * (len(line) - len(line.lstrip()))
     after = f"{begin}  "
-    whole = {"break_long_words": False, "break_on_hyphens": False}
-    return wrap(line.strip(), width, initial_indent=begin, subsequent_indent=after, **whole)
+    return wrap(
+        line.strip(),
+        width,
+        initial_indent=begin,
+        subsequent_indent=after,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def say_json(value: Any) -> None:

@@ -33,7 +33,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
         ),
         "generate": Verb(
             "generate:generate",
-            "Let a bundle with a language model answer a prompt.",
+            "Let a bundle with a language model answer a prompt, or a conversation.",
             ('gemma.litertlm --prompt "Name three rivers."', "answers a prompt"),
         ),
         "embed": Verb(

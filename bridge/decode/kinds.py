@@ -304,8 +304,10 @@ def _classifier(network: Network, *, said: bool = False) -> Kind | None:
     if len(shapes) != 1 or not shapes[0] or counts[0] != shapes[0][-1] or counts[0] < 2:
         return None
     count = counts[0]
-    # As many numbers as it takes are no classes: they are what was given, once more.
-    ends = network.last() in (*_ACTIVATIONS, "LOG_SOFTMAX") and shapes[0] != network.input
+    # As many numbers as it takes are no classes but what was given, once more.
+    ends = network.last() in ("SOFTMAX", "LOG_SOFTMAX") or (
+        network.last() == "LOGISTIC" and shapes[0] != network.input
+    )
     scored = said or ends or len(network.labels) == count
     if scored and network.wanted not in _VECTORS:
         return _scores(network, counts)

@@ -33,8 +33,10 @@ _COLUMNS = ("display_name", "name", "label", "class")
 _KEYS = ("id2label", "names", "labels", "classes")
 
 # Fields of an item in a label map, and a numbered name in YAML.
-_FIELD = re.compile(r"\b(\w+)\s*:\s*(?:(\d+)|[\"']([^\"'\n]*)[\"'])")
-_ITEM = re.compile(r"^\s+(\d{1,6}):\s*(\S.*)$", re.MULTILINE)
+_FIELD = re.compile(r"\b(\w+)\s*:\s*(?:(\d{1,9})\b|[\"']([^\"'\n]*)[\"'])")
+_ITEM = re.compile(r"^[ \t]+(\d{1,6}):[ \t]*(\S.*)$", re.MULTILINE)
+
+_LONGEST_NUMBER = 10
 
 _UNREADABLE = (ValueError, SyntaxError, RecursionError, MemoryError)
 
@@ -140,7 +142,8 @@ def _of_any(found: Any) -> tuple[str, ...]:
                 return names
         if found and all(isinstance(each, int) for each in found.values()):  # by name
             found = {number: name for name, number in found.items()}
-        numbers = {int(key): each for key, each in found.items() if str(key).isdecimal()}
+        decimal = {str(key): each for key, each in found.items() if str(key).isdecimal()}
+        numbers = {int(key): each for key, each in decimal.items() if len(key) < _LONGEST_NUMBER}
         if not numbers or len(numbers) != len(found) or max(numbers) > _MOST_NAMES:
             return ()
         return tuple(str(numbers.get(number, "")) for number in range(max(numbers) + 1))

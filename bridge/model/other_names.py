@@ -75,29 +75,27 @@ DATA_SETS = (
 )
 
 
-def other_names(kind_of: KindOf, model: Path | None) -> tuple[Kind, Names] | None:
+def other_names(kind_of: KindOf, classes: int, model: Path) -> tuple[Kind, Names] | None:
     """What a model without names is, and those that fit; None where none are known.
 
     Args:
         kind_of: says what the model is if its classes have some names.
+        classes: how many it has.
         model: its file, beside which names are looked for.
     """
-    for file in () if model is None else _beside(model):
+    for file in _beside(model) if classes else ():
         found = names_of(_start(file), file.suffix.lower())
-        if found and _fits(kind := kind_of(found), len(found)) and kind is not None:
+        kind = kind_of(found) if len(found) == classes else None
+        if kind is not None and kind.classes == classes:
             return kind, Names(found, f"those in {file.name} beside the model")
     for each in DATA_SETS:
-        kind = kind_of(each.labels)
-        if kind is None or kind.name != each.kind or not _fits(kind, each.count):
+        kind = kind_of(each.labels) if each.count == classes else None
+        if kind is None or (kind.name, kind.classes) != (each.kind, classes):
             continue
         if kind.preparation is not None or kind.name == "audio classifier":
             source = f"{each.name}'s, assumed of {each.count} classes (--labels FILE gives others)"
             return kind, Names(each.labels, source)
     return None
-
-
-def _fits(kind: Kind | None, count: int) -> bool:
-    return kind is not None and kind.classes == count
 
 
 def _beside(model: Path) -> Iterator[Path]:

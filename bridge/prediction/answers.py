@@ -190,8 +190,11 @@ class Reader:
             if self.kind is None and named:
                 raise InputError(f"--decode {decode}: the outputs of the model are no such ones")
         self.labels, self._names = tuple(labels) or class_names(metadata), ""
-        if not self.labels and decode != NO_DECODER and path is not None:
-            found = other_names(lambda names: known_kind(model, metadata, names, named), path)
+        if not self.labels and self.kind is not None and path is not None:
+            classes = self._count if self.kind.name == _VECTOR else self.kind.classes
+            found = other_names(
+                lambda names: known_kind(model, metadata, names, named), classes, path
+            )
             if found is not None:
                 self.kind, self.labels, self._names = found[0], found[1].labels, found[1].source
         if labels and self.kind is not None and self.kind.name == _VECTOR:

@@ -133,3 +133,9 @@ def test_the_picture_of_the_packages_is_that_of_the_rules(tmp_path: Path) -> Non
     made = tmp_path / "packages.svg"
     _module(DOCS / "make_pictures.py").packages(made)
     assert made.read_bytes() == (DOCS / "pictures" / "packages.svg").read_bytes()
+
+
+def test_the_search_reads_both_spellings() -> None:
+    found = _site().spellings("Quantized weights, in gray. Normalising colours.")
+    assert found == {"quantised", "grey", "normalizing", "colors"}
+    assert _site().spellings("quantized and quantised models") == set()
