@@ -17,6 +17,7 @@ from tflite_ort.opmap.onnx_graph.writing.equal_constants import join_equal_const
 from tflite_ort.opmap.onnx_graph.writing.even_pads import cut_uneven_pads
 from tflite_ort.opmap.onnx_graph.writing.exact_products import require_exact_products
 from tflite_ort.opmap.onnx_graph.writing.joined_clips import join_clips
+from tflite_ort.opmap.onnx_graph.writing.last_reflections import reflect_last_axes
 from tflite_ort.opmap.onnx_graph.writing.narrowing import narrow_constants
 from tflite_ort.opmap.onnx_graph.writing.parted_prelus import part_prelus
 from tflite_ort.opmap.onnx_graph.writing.quantized_moves import (
@@ -91,6 +92,8 @@ def _suit(model: ir.Model, preset: Preset) -> None:
         bound_tanhs(graph)
     if preset.even_pads:
         cut_uneven_pads(graph)
+    if preset.last_reflections:
+        reflect_last_axes(graph)
     if preset.joined_channels and any(node.op_type == "Pad" for node in graph.nodes):
         join_channel_pads(graph, _shapes(model))
 
