@@ -69,7 +69,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
     if preset.unrolled and any(node.op_type in SEQUENCES for node in graph.nodes):
         unroll_sequences(graph, _shapes(model))
     _suit(model, preset)
-    if preset.cpu_kernels:
+    if preset.cpu_kernels and not form.float16:  # these layers have scales of 32 bits
         suit_session(graph, kept=True)
     if not preset.plain:
         narrow_constants(model)
