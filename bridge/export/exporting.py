@@ -88,7 +88,7 @@ def export_onnx(
         output: the file to write; weights above 2 GB go into a second file, ``<output>.data``.
         weights: ``"uint8"``, the default without `for_`, is exact on every CPU; ``"int8"`` keeps
             int8: on x86 without VNNI that needs ``session.x64quantprecision`` in ONNX Runtime.
-        hybrid: how floats are multiplied by integer weights, see `Interpreter`; default ``"float"``.
+        hybrid: how floats meet integer weights, see `Interpreter`; default ``"float"``.
         input_shapes: shapes by input name. A size that is None or a name stays open:
             ``{"image": ("batch", None, None, 3)}``. Another first size than 1 makes a batch of
             these inputs. Sizes that the file leaves open are open, or fixed with an ExportWarning.
