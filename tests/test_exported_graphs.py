@@ -132,3 +132,8 @@ def test_files_of_unsigned_weights_have_no_check() -> None:
         model = export_onnx(INT8, for_="onnxruntime", weights=weights, check=True)
         np.testing.assert_array_equal(plain(model).run(None, given)[0], want)
     assert not any("saturates" in node.name for node in model.graph.node)
+
+
+@pytest.mark.parametrize("name", ["float16", "float_io", "dequantize"])
+def test_other_forms_are_written_too(name: str) -> None:
+    export_onnx(INT8, for_="onnxruntime", check=True, **{name: True})  # type: ignore[arg-type]

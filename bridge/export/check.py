@@ -91,7 +91,7 @@ def check_export(
     """
     form, worst = form or Form(), dict[str, Difference]()
     allowed = tolerance or (_HALF if form.float16 else _TOLERANCE)
-    given = {"hybrid": form.hybrid(hybrid), "resolver": resolver}
+    given = {"hybrid": form.computed(hybrid), "resolver": resolver}
     try:
         # Signed weights are for other devices: what a CPU without VNNI makes of them says nothing.
         folder = None if output is None else Path(output).absolute().parent

@@ -86,11 +86,9 @@ def export_onnx(
     Args:
         model: a ``.tflite`` file, a bundle with one model, the bytes of either, or a `Model`.
         output: the file to write; weights above 2 GB go into a second file, ``<output>.data``.
-        weights: ``"uint8"``, the default without `for_`, writes int8 weights as uint8, exact on
-            every CPU; ``"int8"`` keeps them: on x86 without VNNI that needs
-            ``session.x64quantprecision`` in ONNX Runtime.
-        hybrid: how float activations are multiplied by integer weights, see `Interpreter`; without
-            `for_` the default is ``"float"``.
+        weights: ``"uint8"``, the default without `for_`, is exact on every CPU; ``"int8"`` keeps
+            int8: on x86 without VNNI that needs ``session.x64quantprecision`` in ONNX Runtime.
+        hybrid: how floats meet integer weights, see `Interpreter`; default ``"float"``.
         input_shapes: shapes by input name. A size that is None or a name stays open:
             ``{"image": ("batch", None, None, 3)}``. Another first size than 1 makes a batch of
             these inputs. Sizes that the file leaves open are open, or fixed with an ExportWarning.

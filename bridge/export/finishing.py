@@ -19,6 +19,7 @@ from tflite_ort.opmap.onnx_graph.writing.equal_constants import join_equal_const
 from tflite_ort.opmap.onnx_graph.writing.even_pads import cut_uneven_pads
 from tflite_ort.opmap.onnx_graph.writing.exact_products import require_exact_products
 from tflite_ort.opmap.onnx_graph.writing.joined_clips import join_clips
+from tflite_ort.opmap.onnx_graph.writing.last_reflections import reflect_last_axes
 from tflite_ort.opmap.onnx_graph.writing.narrowing import narrow_constants
 from tflite_ort.opmap.onnx_graph.writing.parted_prelus import part_prelus
 from tflite_ort.opmap.onnx_graph.writing.quantized_moves import (
@@ -73,7 +74,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
     if preset.unrolled and any(node.op_type in SEQUENCES for node in graph.nodes):
         unroll_sequences(graph, _shapes(model))
     _suit(model, preset)
-    if preset.cpu_kernels:
+    if preset.cpu_kernels and not form.float16:  # these layers have scales of 32 bits
         suit_session(graph, kept=True)
     if not preset.plain:
         narrow_constants(model, int(_LARGER * _constant_bytes(source)))
@@ -99,6 +100,8 @@ def _suit(model: ir.Model, preset: Preset) -> None:
         bound_tanhs(graph)
     if preset.even_pads:
         cut_uneven_pads(graph)
+    if preset.last_reflections:
+        reflect_last_axes(graph)
     if preset.joined_channels and any(node.op_type == "Pad" for node in graph.nodes):
         join_channel_pads(graph, _shapes(model))
 

@@ -139,10 +139,14 @@ class Form:
         return self == Form(**{name: getattr(self, name) for name in kept})
 
     def hybrid(self, hybrid: str | None) -> str:
-        """How float activations meet integer weights; None is what the destination needs. Only a
-        file for this processor can tell what is faster where it will run."""
-        faster = "auto" if self.preset.cpu_kernels else "float"
-        return faster if hybrid is None or hybrid == "auto" else hybrid
+        """How float activations meet integer weights; None is what the destination needs."""
+        return hybrid or ("auto" if self.preset.cpu_kernels else "float")
+
+    def computed(self, hybrid: str | None) -> str:
+        """How a file computes them. Only one for this processor can tell what is faster where it
+        will run: the products of others are those of floats."""
+        chosen = self.hybrid(hybrid)
+        return "float" if chosen == "auto" and not self.preset.cpu_kernels else chosen
 
     def target(self, weights: str | None, hybrid: str | None) -> Target:
         """What the graph is made for; None is what the destination needs."""

@@ -54,6 +54,7 @@ class Preset:
         bounded_tanhs: Tanh and Softplus read numbers up to 20 alone.
         even_pads: transposed convolutions take off as much at both ends.
         joined_channels: channels that are added are joined, not padded.
+        last_reflections: the first two axes are not reflected.
         plain: weights are initializers, never computed of narrower ones.
         cpu_kernels: nodes are those that ONNX Runtime's own kernels for the CPU run fastest.
         symmetric: zero points must be 0, and biases are floats.
@@ -72,6 +73,7 @@ class Preset:
     bounded_tanhs: bool = False
     even_pads: bool = False
     joined_channels: bool = False
+    last_reflections: bool = False
     plain: bool = False
     cpu_kernels: bool = False
     symmetric: bool = False
@@ -203,6 +205,7 @@ PRESETS: Mapping[str, Preset] = {
         quantization=FLOATS,
         unrolled=True,
         even_pads=True,
+        last_reflections=True,
         plain=True,
         never=_NO_BODIES,
     ),
@@ -213,6 +216,7 @@ PRESETS: Mapping[str, Preset] = {
         fixed=True,
         unrolled=True,
         even_pads=True,
+        last_reflections=True,
         plain=True,
         never=_NO_BODIES,
         never_types=_DOUBLE,
