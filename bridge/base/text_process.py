@@ -137,7 +137,7 @@ class Tokenizers:
         """The texts of rows of pieces, or of their numbers."""
         found = []
         for row in json.loads(content):
-            given = [each.encode("latin-1") if isinstance(each, str) else each for each in row]
+            given = [_text(each) if isinstance(each, str) else each for each in row]
             made = self._made.decode(given, out_type="serialized_proto") if given else b""
             found.append(made.decode("latin-1"))
         return found
@@ -150,6 +150,15 @@ class Tokenizers:
             else _octets(self._made.id_to_piece(each)).decode("latin-1")
             for each in json.loads(content)
         ]
+
+
+def _text(shown: str) -> str | bytes:
+    """A text, or bytes that are none: early versions of SentencePiece do not join those."""
+    content = shown.encode("latin-1")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
 
 
 def _octets(text: str | bytes) -> bytes:
