@@ -112,8 +112,7 @@ def is_narrow(node: ir.Node) -> bool:
     if weights is None or weights.const_value is None:
         return False
     outputs, depth, *_ = weights.const_value.shape
-    group = node.attributes.get("group", 1)
-    return isinstance(group, int) and max(outputs, depth * group) <= FEW_CHANNELS
+    return max(outputs, depth * int(node.attributes.get("group", 1))) <= FEW_CHANNELS
 
 
 def keep_alone(operators: Collection[str]) -> bool:
