@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.base.optional import late
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.serialization import Place, serialized
 from tflite_ort.providers.large_weights import read_in_place
@@ -20,10 +19,6 @@ from tflite_ort.providers.traits import traits_of
 
 if TYPE_CHECKING:
     import pathlib
-
-    from tflite_ort.providers import optimizers
-else:
-    optimizers = late("tflite_ort.providers.optimizers")
 
 Array = npt.NDArray[Any]
 
@@ -57,12 +52,10 @@ def graph_session(
     fed = read_in_place(model.graph) if in_place else {}
     weights = _handed_over(model.graph, fed)
     handed_over = dict.fromkeys(weights, _HANDED_OVER)
-    nodes = list(model.graph.all_nodes())
-    operators = frozenset(node.op_type for node in nodes)
-    alone = len(nodes) == 1 and bool(model.graph.inputs)
-    narrow = "Conv" in operators and all(map(optimizers.is_narrow, nodes))
+    kinds = [node.op_type for node in model.graph.all_nodes()]
+    operators, alone = frozenset(kinds), len(kinds) == 1 and bool(model.graph.inputs)
     content = serialized(model, external=handed_over, fed=fed)
-    graph = SessionGraph(content, weights, fed, operators, alone, narrow)
+    graph = SessionGraph(content, weights, fed, operators, alone)
     special = config is not None or profile is not None or save is not None or not optimized
     draws = any(name.startswith(_RANDOM) for name in operators)  # its session has a generator
     if may_share(provider, num_threads) and not (special or draws):

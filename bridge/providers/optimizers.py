@@ -9,10 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tflite_ort.opmap.onnx_graph import ir
 
 _QUANTIZED = frozenset({"DequantizeLinear", "QuantizeLinear"})
 _POOLS = frozenset({"AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"})
@@ -90,11 +86,6 @@ _LOOKED_FOR = frozenset[str]().union(*_FURTHER.values(), {"Transpose"})
 _CHANGED_ALONE = _LAYERS | _QUANTIZED | (_ATTENTION - _PRODUCTS)
 
 
-# It gives convolutions a layout of blocks of 16 channels, or 8. A layer of up to `FEW_CHANNELS` is
-# faster without: 1.3 to 2.3 times on AVX-512, and its blocks take 4 to 16 times its memory.
-BLOCKED, FEW_CHANNELS = frozenset({"NchwcTransformer"}), 4
-
-
 @lru_cache(maxsize=256)
 def left_out(operators: frozenset[str]) -> frozenset[str]:
     """The optimisers that find nothing in a graph of these operators."""
@@ -102,17 +93,6 @@ def left_out(operators: frozenset[str]) -> frozenset[str]:
     return frozenset(
         name for table in tables for name, wanted in table.items() if not wanted & operators
     )
-
-
-def is_narrow(node: ir.Node) -> bool:
-    """Whether a node is no convolution, or one of at most `FEW_CHANNELS` channels."""
-    if node.op_type != "Conv":
-        return True
-    weights = node.inputs[1]
-    if weights is None or weights.const_value is None:
-        return False
-    outputs, depth, *_ = weights.const_value.shape
-    return max(outputs, depth * int(node.attributes.get("group", 1))) <= FEW_CHANNELS
 
 
 def keep_alone(operators: Collection[str]) -> bool:

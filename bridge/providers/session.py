@@ -157,7 +157,6 @@ class SessionGraph:
         in_place: by name, the inputs of the graph that are always these weights.
         operators: of the graph and of its bodies.
         alone: there is one node, which reads what the graph is given.
-        narrow: all its convolutions have few channels, see `optimizers.BLOCKED`.
     """
 
     content: bytes
@@ -165,7 +164,6 @@ class SessionGraph:
     in_place: Mapping[str, Array]
     operators: frozenset[str]
     alone: bool = False
-    narrow: bool = False
 
 
 class Session:
@@ -282,7 +280,6 @@ class Session:
         else:
             content = graph.content
             idle = _NO_NAMES if settings.finished else optimizers.left_out(graph.operators)
-            idle |= optimizers.BLOCKED if graph.narrow else _NO_NAMES
         if self._plain:
             texts = provider.options
             if texts:

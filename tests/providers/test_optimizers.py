@@ -9,7 +9,7 @@ from tests.models import model_path
 from tests.one_op import Node, T, graph_model
 from tests.optimised import optimised_graphs, optimised_nodes
 from tflite_ort.providers import optimizers
-from tflite_ort.schema import AddOptions, BatchMatMulOptions, DepthwiseConv2DOptions, Op, Padding
+from tflite_ort.schema import AddOptions, BatchMatMulOptions, Op
 
 NETWORKS = (
     "coral__keras_lstm_mnist_ptq.tflite",
@@ -119,15 +119,3 @@ def test_a_layer_is_optimised_also_if_it_is_alone() -> None:
     for operator in ("Conv", "QLinearConv", "MaxPool", "DequantizeLinear", "Attention"):
         assert not optimizers.keep_alone({operator})
     assert optimizers.keep_alone({"Softmax"})
-
-
-@pytest.mark.parametrize(("channels", "blocks"), [(1, False), (3, False), (4, False), (16, True)])
-def test_layers_of_few_channels_get_no_blocks(channels: int, blocks: bool) -> None:
-    """A block has 8 channels or 16: 50 million floats of one channel took 3.3 GiB."""
-    shape = (1, 8, 8, channels)
-    weights = np.ones((1, 3, 3, channels), np.float32)
-    tensors = {"x": T(shape), "w": T.constant(weights), "y": T(shape)}
-    options = DepthwiseConv2DOptions(padding=Padding.SAME, stride_w=1, stride_h=1)
-    model = graph_model(tensors, [Node(Op.DEPTHWISE_CONV_2D, ["x", "w"], ["y"], options)], ["y"])
-    made = optimised_nodes(model)
-    assert ("ReorderOutput" in made) is blocks, made
