@@ -95,6 +95,15 @@ def test_two_that_one_can_do() -> None:
     assert b.check(turned, flat, x=X) == ["Transpose", "Reshape"]
 
 
+def test_joins_in_a_row_are_one() -> None:
+    b = Build(2, 3, 4)
+    once = b.op("Concat", b.x, b.op("Neg", b.x), axis=1)
+    twice = b.op("Concat", b.x, b.op("Exp", b.x), axis=1)
+    whole = b.op("Concat", once, twice, b.op("Concat", b.x, b.x, axis=1), axis=1)
+    kinds = b.check(whole, b.op("Relu", twice), x=X)
+    assert kinds == ["Neg", "Exp", "Concat", "Concat", "Relu"]
+
+
 @pytest.mark.parametrize(("first", "second"), [(I32, I64), (ir.DataType.UINT8, I64), (I32, F)])
 def test_a_cast_that_may_wrap_or_round_stays(first: ir.DataType, second: ir.DataType) -> None:
     b = Build(4, dtype=I64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,8 @@ class _Cleaning:
         # By value that is left out, what stands for it.
         self._same: dict[int, ir.Value] = {}
         self._elements: dict[int, Hashable] = {}
+        self._reads = graph.read_counts()
+        self._reads.update(map(id, graph.outputs))
 
     def run(self, graph: ir.Graph) -> None:
         """A graph, and then its bodies. What a body gives is left as it is, and a body computes
@@ -77,6 +80,11 @@ class _Cleaning:
 
     def _shorten(self, node: ir.Node) -> None:
         """Let a node read what the node before it reads, where both do what one can do."""
+        if node.op_type == "Concat":
+            node.inputs = tuple(
+                chain.from_iterable(self._parts(node, each) for each in node.inputs)
+            )
+            return
         before = None if not node.inputs or node.inputs[0] is None else node.inputs[0].producer()
         if before is None or before.domain or before.inputs[0] is None:
             return
@@ -90,6 +98,14 @@ class _Cleaning:
                 node.inputs, node.attributes = (source,), {"perm": order}
         elif set(kinds) <= MOVES:
             self._move_once(node, before, source)
+
+    def _parts(self, node: ir.Node, value: ir.Value | None) -> Sequence[ir.Value | None]:
+        """What a Concat joins of an input that is made by another one, for it alone."""
+        before = None if value is None else value.producer()
+        if before is None or (before.op_type, before.domain) != ("Concat", ""):
+            return [value]
+        same = before.attributes.get("axis") == node.attributes.get("axis")
+        return before.inputs if same and self._reads[id(value)] == 1 else [value]
 
     def _move_once(self, node: ir.Node, before: ir.Node, source: ir.Value) -> None:
         """One Reshape for two nodes that keep the elements in their order."""
