@@ -122,6 +122,16 @@ def test_equal_nodes_are_one() -> None:
     assert kinds == {"Mul": 2, "Exp": 1, "Add": 2, "Sub": 1}
 
 
+def test_states_of_equal_first_values_are_two() -> None:
+    b = Build(2, 3, 4)
+    states = [b.constant(np.zeros(4, np.float32)) for _ in range(2)]
+    model = b.model(b.op("Sub", *[b.op("Add", b.x, each) for each in states]))
+    model.graph.inputs += states
+    clean(model)
+    assert [node.op_type for node in model.graph.nodes] == ["Add", "Add", "Sub"]
+    assert set(model.graph.initializers) >= {"c0", "c1"}
+
+
 def test_outputs_keep_their_nodes_and_draws_are_apart() -> None:
     b = Build(2, 3, 4)
     one, other = (b.op("Relu", b.x) for _ in range(2))

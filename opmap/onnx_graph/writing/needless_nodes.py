@@ -46,6 +46,8 @@ class _Cleaning:
         # By value that is left out, what stands for it.
         self._same: dict[int, ir.Value] = {}
         self._elements: dict[int, Hashable] = {}
+        # Those of a state have first values, and others when the graph runs.
+        self._given = set(map(id, graph.inputs))
         self._reads = graph.read_counts()
         self._reads.update(map(id, graph.outputs))
 
@@ -151,7 +153,7 @@ class _Cleaning:
 
     def _identity(self, value: ir.Value | None) -> Hashable:
         """Equal for small constants of equal elements."""
-        constant = None if value is None else value.const_value
+        constant = None if value is None or id(value) in self._given else value.const_value
         if constant is None or constant.nbytes > _SMALL or constant.dtype is _D.STRING:
             return id(value)
         if id(value) not in self._elements:
