@@ -111,7 +111,7 @@ class _Cleaning:
 
     def _move_once(self, node: ir.Node, before: ir.Node, source: ir.Value) -> None:
         """One Reshape for two nodes that keep the elements in their order."""
-        if _names_all_sizes(node) and not _may_fail(before):
+        if self._names_all_sizes(node) and not _may_fail(before):
             node.inputs = (source, *node.inputs[1:])
             return
         shape = self._known.sizes(node.outputs[0])
@@ -121,6 +121,16 @@ class _Cleaning:
         name = self._names.free(f"{node.name or node.outputs[0].name}/shape")
         node.op_type, node.attributes = "Reshape", {}
         node.inputs = (source, self._graph.add_initializer(name, target))
+
+    def _names_all_sizes(self, node: ir.Node) -> bool:
+        """Whether a Reshape takes no size from what it reads."""
+        target = node.inputs[1] if len(node.inputs) > 1 else None
+        if node.op_type != "Reshape" or target is None or id(target) in self._given:
+            return False
+        if target.const_value is None:
+            return False
+        every = bool(np.all(target.const_value.array != 0))
+        return every or bool(node.attributes.get("allowzero", 0))
 
     def _holds(self, source: ir.Value, value: ir.Value | None) -> bool:
         """Whether the type of `value` holds all numbers of that of `source`."""
@@ -164,16 +174,6 @@ class _Cleaning:
 def is_drawing(node: ir.Node) -> bool:
     """Whether a node draws random numbers."""
     return node.op_type.startswith(_DRAWING)
-
-
-def _names_all_sizes(node: ir.Node) -> bool:
-    """Whether a Reshape takes no size from what it reads."""
-    constant = (
-        None if len(node.inputs) < 2 or node.inputs[1] is None else node.inputs[1].const_value
-    )
-    if node.op_type != "Reshape" or constant is None:
-        return False
-    return bool(node.attributes.get("allowzero", 0)) or bool(np.all(constant.array != 0))
 
 
 def _may_fail(node: ir.Node) -> bool:
