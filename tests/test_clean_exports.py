@@ -20,6 +20,7 @@ from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.opmap.onnx_graph.writing.narrowing import narrow_constants
 from tflite_ort.schema import (
+    Conv2DOptions,
     MulOptions,
     Op,
     PackOptions,
@@ -279,6 +280,31 @@ def test_nearest_pixels_of_a_computed_size(factor: int, nodes: int, half: bool) 
         x = np.random.default_rng(1).normal(size=(1, rows, columns, 2)).astype(np.float32)
         want = x.repeat(factor, axis=1).repeat(factor, axis=2)
         assert np.array_equal(session.run(None, {"x": x})[0], want)
+
+
+@pytest.mark.parametrize("factor", [2, 3])
+def test_nearest_pixels_of_an_open_batch(factor: int) -> None:
+    tensors = {
+        "x": T((1, 3, 5, 2)),
+        "size": T.constant(np.array([3 * factor, 5 * factor], np.int32)),
+        "y": T((1, 3 * factor, 5 * factor, 2)),
+        "filter": T.constant(np.ones((2, 1, 1, 2), np.float32)),
+        "z": T((1, 3 * factor, 5 * factor, 2)),
+    }
+    nodes = [
+        Node(Op.CONV_2D, ["x", "filter", None], ["y0"], Conv2DOptions(stride_w=1, stride_h=1)),
+        Node(Op.RESIZE_NEAREST_NEIGHBOR, ["y0", "size"], ["y"], ResizeNearestNeighborOptions()),
+        Node(Op.CONV_2D, ["y", "filter", None], ["z"], Conv2DOptions(stride_w=1, stride_h=1)),
+    ]
+    tensors = {**tensors, "y0": T((1, 3, 5, 2))}
+    content = graph_model(tensors, nodes, ["z"])
+    proto = export_onnx(content, batch="N")
+    kinds = [node.op_type for node in proto.graph.node]
+    assert kinds == ["Transpose", "Conv", "Resize", "Conv", "Transpose"]
+    x = np.random.default_rng(1).normal(size=(4, 3, 5, 2)).astype(np.float32)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    total = x.repeat(factor, axis=1).repeat(factor, axis=2).sum(axis=3, keepdims=True) * 2
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], total.repeat(2, axis=3), rtol=1e-5)
 
 
 # Files --------------------------------------------------------------------------------------------
