@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -227,9 +227,8 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
         factors = _doublings(op) if known else None
         if factors is not None:
             layout = g.layout(input)
-            scales = g.constant(layout.order((1, *factors, 1)), np.float32)
             value = g.read(input, layout=layout, domain=domain)
-            value = g.op("Resize", value, None, scales, **_NEAREST)
+            value = _repeated(g, value, layout, factors)
             g.write(output, value, layout=layout, domain=domain)
             return
         g.write(output, _gathered(op, g, domain), domain=domain)
@@ -243,12 +242,22 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
     layout = g.layout(input) if known else Layout.LAST
     value = g.read(input, layout=layout, domain=domain)
     if layout is Layout.FIRST and whole:
-        sizes = g.ints(layout.shape(output.shape))
-        value = g.op("Resize", value, None, None, sizes, **_NEAREST)
+        if is_known(*output.shape):
+            sizes = g.ints(layout.shape(output.shape))
+            value = g.op("Resize", value, None, None, sizes, **_NEAREST)
+        else:
+            sides = zip(output.shape[1:3], input.shape[1:3], strict=True)
+            value = _repeated(g, value, layout, [new // old for new, old in sides])
     else:
         for axis in (2, 1):
             value = g.op("Gather", value, g.ints(picks[axis - 1]), axis=layout.axis(axis, 4))
     g.write(output, value, layout=layout, domain=domain)
+
+
+def _repeated(g: Graph, value: ir.Value, layout: Layout, factors: Sequence[int]) -> ir.Value:
+    """An image with each row and each column so many times."""
+    scales = g.constant(layout.order((1, *factors, 1)), np.float32)
+    return g.op("Resize", value, None, scales, **_NEAREST)
 
 
 def _doublings(op: OperatorView[ResizeNearestNeighborOptions]) -> list[int] | None:

@@ -20,6 +20,7 @@ from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.opmap.onnx_graph.writing.narrowing import narrow_constants
 from tflite_ort.schema import (
+    Conv2DOptions,
     MulOptions,
     Op,
     PackOptions,
@@ -95,6 +96,15 @@ def test_two_that_one_can_do() -> None:
     assert b.check(turned, flat, x=X) == ["Transpose", "Reshape"]
 
 
+def test_joins_in_a_row_are_one() -> None:
+    b = Build(2, 3, 4)
+    once = b.op("Concat", b.x, b.op("Neg", b.x), axis=1)
+    twice = b.op("Concat", b.x, b.op("Exp", b.x), axis=1)
+    whole = b.op("Concat", once, twice, b.op("Concat", b.x, b.x, axis=1), axis=1)
+    kinds = b.check(whole, b.op("Relu", twice), x=X)
+    assert kinds == ["Neg", "Exp", "Concat", "Concat", "Relu"]
+
+
 @pytest.mark.parametrize(("first", "second"), [(I32, I64), (ir.DataType.UINT8, I64), (I32, F)])
 def test_a_cast_that_may_wrap_or_round_stays(first: ir.DataType, second: ir.DataType) -> None:
     b = Build(4, dtype=I64)
@@ -111,6 +121,16 @@ def test_equal_nodes_are_one() -> None:
     total = b.op("Add", b.op("Sub", *deep), apart)
     kinds = Counter(b.check(total, x=X))
     assert kinds == {"Mul": 2, "Exp": 1, "Add": 2, "Sub": 1}
+
+
+def test_states_of_equal_first_values_are_two() -> None:
+    b = Build(2, 3, 4)
+    states = [b.constant(np.zeros(4, np.float32)) for _ in range(2)]
+    model = b.model(b.op("Sub", *[b.op("Add", b.x, each) for each in states]))
+    model.graph.inputs += states
+    clean(model)
+    assert [node.op_type for node in model.graph.nodes] == ["Add", "Add", "Sub"]
+    assert set(model.graph.initializers) >= {"c0", "c1"}
 
 
 def test_outputs_keep_their_nodes_and_draws_are_apart() -> None:
@@ -260,6 +280,31 @@ def test_nearest_pixels_of_a_computed_size(factor: int, nodes: int, half: bool) 
         x = np.random.default_rng(1).normal(size=(1, rows, columns, 2)).astype(np.float32)
         want = x.repeat(factor, axis=1).repeat(factor, axis=2)
         assert np.array_equal(session.run(None, {"x": x})[0], want)
+
+
+@pytest.mark.parametrize("factor", [2, 3])
+def test_nearest_pixels_of_an_open_batch(factor: int) -> None:
+    tensors = {
+        "x": T((1, 3, 5, 2)),
+        "size": T.constant(np.array([3 * factor, 5 * factor], np.int32)),
+        "y": T((1, 3 * factor, 5 * factor, 2)),
+        "filter": T.constant(np.ones((2, 1, 1, 2), np.float32)),
+        "z": T((1, 3 * factor, 5 * factor, 2)),
+    }
+    nodes = [
+        Node(Op.CONV_2D, ["x", "filter", None], ["y0"], Conv2DOptions(stride_w=1, stride_h=1)),
+        Node(Op.RESIZE_NEAREST_NEIGHBOR, ["y0", "size"], ["y"], ResizeNearestNeighborOptions()),
+        Node(Op.CONV_2D, ["y", "filter", None], ["z"], Conv2DOptions(stride_w=1, stride_h=1)),
+    ]
+    tensors = {**tensors, "y0": T((1, 3, 5, 2))}
+    content = graph_model(tensors, nodes, ["z"])
+    proto = export_onnx(content, batch="N")
+    kinds = [node.op_type for node in proto.graph.node]
+    assert kinds == ["Transpose", "Conv", "Resize", "Conv", "Transpose"]
+    x = np.random.default_rng(1).normal(size=(4, 3, 5, 2)).astype(np.float32)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    total = x.repeat(factor, axis=1).repeat(factor, axis=2).sum(axis=3, keepdims=True) * 2
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], total.repeat(2, axis=3), rtol=1e-5)
 
 
 # Files --------------------------------------------------------------------------------------------

@@ -29,8 +29,10 @@ def inferred(model: ir.Model) -> Known:
     made = onnx.shape_inference.infer_shapes(content, data_prop=computed)
     types = {each.name: each.type.tensor_type for each in made.graph.value_info}
     values = (value for node in graph.nodes for value in node.outputs)
+    given = {id(v): Typed(v.dtype, v.shape) for v in graph.inputs if v.dtype is not None}
     return Known(
-        {
+        given
+        | {
             id(value): _typed(types[value.name])
             for value in values
             if value.name in types and types[value.name].elem_type

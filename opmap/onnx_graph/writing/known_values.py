@@ -27,26 +27,22 @@ def part_of_shape(shape: Sequence[Any], node: ir.Node) -> Sequence[Any]:
 
 
 class Known:
-    """Types and shapes by the `id` of a value; constants tell their own."""
+    """Types and shapes by the `id` of a value; constants that are no inputs tell their own."""
 
     def __init__(self, types: Mapping[int, Typed]) -> None:
         self._types = dict(types)
 
     def type(self, value: ir.Value | None) -> ir.DataType | None:
         """The element type; None where it is not known."""
-        if value is None:
-            return None
-        if value.const_value is not None:
-            return value.const_value.dtype
-        return self._types[id(value)].dtype if id(value) in self._types else value.dtype
+        if value is None or id(value) in self._types:
+            return None if value is None else self._types[id(value)].dtype
+        return value.dtype if value.const_value is None else value.const_value.dtype
 
     def shape(self, value: ir.Value | None) -> ir.Shape | None:
         """The shape, with names of sizes, and None for those that have none."""
-        if value is None:
-            return None
-        if value.const_value is not None:
-            return value.const_value.shape
-        return self._types[id(value)].shape if id(value) in self._types else value.shape
+        if value is None or id(value) in self._types:
+            return None if value is None else self._types[id(value)].shape
+        return value.shape if value.const_value is None else value.const_value.shape
 
     def sizes(self, value: ir.Value | None) -> list[int] | None:
         """The shape, where all of it is known."""

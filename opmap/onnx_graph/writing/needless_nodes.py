@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,10 @@ class _Cleaning:
         # By value that is left out, what stands for it.
         self._same: dict[int, ir.Value] = {}
         self._elements: dict[int, Hashable] = {}
+        # Those of a state have first values, and others when the graph runs.
+        self._given = set(map(id, graph.inputs))
+        self._reads = graph.read_counts()
+        self._reads.update(map(id, graph.outputs))
 
     def run(self, graph: ir.Graph) -> None:
         """A graph, and then its bodies. What a body gives is left as it is, and a body computes
@@ -77,6 +82,11 @@ class _Cleaning:
 
     def _shorten(self, node: ir.Node) -> None:
         """Let a node read what the node before it reads, where both do what one can do."""
+        if node.op_type == "Concat":
+            node.inputs = tuple(
+                chain.from_iterable(self._parts(node, each) for each in node.inputs)
+            )
+            return
         before = None if not node.inputs or node.inputs[0] is None else node.inputs[0].producer()
         if before is None or before.domain or before.inputs[0] is None:
             return
@@ -91,9 +101,17 @@ class _Cleaning:
         elif set(kinds) <= MOVES:
             self._move_once(node, before, source)
 
+    def _parts(self, node: ir.Node, value: ir.Value | None) -> Sequence[ir.Value | None]:
+        """What a Concat joins of an input that is made by another one, for it alone."""
+        before = None if value is None else value.producer()
+        if before is None or (before.op_type, before.domain) != ("Concat", ""):
+            return [value]
+        same = before.attributes.get("axis") == node.attributes.get("axis")
+        return before.inputs if same and self._reads[id(value)] == 1 else [value]
+
     def _move_once(self, node: ir.Node, before: ir.Node, source: ir.Value) -> None:
         """One Reshape for two nodes that keep the elements in their order."""
-        if _names_all_sizes(node) and not _may_fail(before):
+        if self._names_all_sizes(node) and not _may_fail(before):
             node.inputs = (source, *node.inputs[1:])
             return
         shape = self._known.sizes(node.outputs[0])
@@ -103,6 +121,16 @@ class _Cleaning:
         name = self._names.free(f"{node.name or node.outputs[0].name}/shape")
         node.op_type, node.attributes = "Reshape", {}
         node.inputs = (source, self._graph.add_initializer(name, target))
+
+    def _names_all_sizes(self, node: ir.Node) -> bool:
+        """Whether a Reshape takes no size from what it reads."""
+        target = node.inputs[1] if len(node.inputs) > 1 else None
+        if node.op_type != "Reshape" or target is None or id(target) in self._given:
+            return False
+        if target.const_value is None:
+            return False
+        every = bool(np.all(target.const_value.array != 0))
+        return every or bool(node.attributes.get("allowzero", 0))
 
     def _holds(self, source: ir.Value, value: ir.Value | None) -> bool:
         """Whether the type of `value` holds all numbers of that of `source`."""
@@ -135,7 +163,7 @@ class _Cleaning:
 
     def _identity(self, value: ir.Value | None) -> Hashable:
         """Equal for small constants of equal elements."""
-        constant = None if value is None else value.const_value
+        constant = None if value is None or id(value) in self._given else value.const_value
         if constant is None or constant.nbytes > _SMALL or constant.dtype is _D.STRING:
             return id(value)
         if id(value) not in self._elements:
@@ -146,16 +174,6 @@ class _Cleaning:
 def is_drawing(node: ir.Node) -> bool:
     """Whether a node draws random numbers."""
     return node.op_type.startswith(_DRAWING)
-
-
-def _names_all_sizes(node: ir.Node) -> bool:
-    """Whether a Reshape takes no size from what it reads."""
-    constant = (
-        None if len(node.inputs) < 2 or node.inputs[1] is None else node.inputs[1].const_value
-    )
-    if node.op_type != "Reshape" or constant is None:
-        return False
-    return bool(node.attributes.get("allowzero", 0)) or bool(np.all(constant.array != 0))
 
 
 def _may_fail(node: ir.Node) -> bool:

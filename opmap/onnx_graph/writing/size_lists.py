@@ -30,7 +30,7 @@ class SizeLists:
     """
 
     def __init__(self, graph: ir.Graph, known: Known) -> None:
-        self._known = known
+        self._known, self._given = known, set(map(id, graph.inputs))
         self._lists: dict[int, Sizes] = {}
         self._shapes: dict[int, Sizes] = {}
         for node in graph.nodes:
@@ -41,7 +41,7 @@ class SizeLists:
         if value is None:
             return None
         constant = value.const_value
-        if constant is None:
+        if constant is None or id(value) in self._given:
             return self._lists.get(id(value))
         if constant.dtype not in _WHOLE or len(constant.shape) > 1 or constant.nbytes > 8 * _MOST:
             return None
