@@ -15,7 +15,7 @@ from tflite_ort.base.suggestions import suggestion
 from tflite_ort.bundles.bundle import Source
 from tflite_ort.export.dequantized import with_floats
 from tflite_ort.export.external_weights import data_path, remove_earlier, write_weights
-from tflite_ort.export.presets import FLOATS, SIGNED, Preset, preset_of
+from tflite_ort.export.presets import FLOATS, PAIRED, SIGNED, Preset, preset_of
 from tflite_ort.metadata import properties
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.onnx_graph import ir
@@ -129,7 +129,8 @@ class Form:
         """What the graph is made for."""
         preset = self.preset
         return Target(
-            "int8" if preset.quantization == SIGNED else weights,
+            "int8" if preset.quantization in (SIGNED, PAIRED) else weights,
+            paired_codes=preset.quantization == PAIRED,
             hybrid=hybrid,
             opset=self.opset,
             channels_first=frozenset(self.nchw),
