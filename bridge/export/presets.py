@@ -22,8 +22,8 @@ UNSIGNED, SIGNED, PAIRED, FLOATS = "unsigned", "signed", "paired", "floats"
 FORMS = {
     UNSIGNED: "uint8 inside, exact in ONNX Runtime on every CPU",
     SIGNED: "int8 as in the model, each between QuantizeLinear and DequantizeLinear",
-    PAIRED: "unsigned inside, with one scale for each tensor, and weights signed; each node between "
-    "QuantizeLinear and DequantizeLinear",
+    PAIRED: "unsigned inside, with one scale for each tensor, and weights signed; each node "
+    "between QuantizeLinear and DequantizeLinear",
     FLOATS: "none: floats, clipped to the ranges of the codes; inputs and outputs are floats too",
 }
 _CODES = frozenset({ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16, ir.DataType.UINT16})
