@@ -104,10 +104,10 @@ def _beside_litert(
         except BridgeError as error:
             yield op, about | {"apart": None, "why": str(error)[:200]}
             continue
-        keep = None if row.clips else _unclipped(op, values)
+        codes = op.output.is_quantized and op.output.type in _CODES
+        keep = _unclipped(op, values) if codes and not row.clips else None
         far = [_apart(tensors[at], values[at], right[at], keep) for at in right if at in values]
         apart = max(far, default=None)
-        codes = op.outputs[0].is_quantized and op.outputs[0].type in _CODES
         most = row.most(op) if codes else row.share
         yield op, about | {"apart": apart, "most": most, "codes": codes}
 

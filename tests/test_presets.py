@@ -150,7 +150,7 @@ def test_signed_files_are_exact(seed: int) -> None:
 
 
 def test_signed_files_have_the_zero_points_of_the_model() -> None:
-    model = export_onnx(small_network(), for_="qnn")
+    model = export_onnx(small_network(), for_="mobile")
     constants = {each.name: onnx.numpy_helper.to_array(each) for each in model.graph.initializer}
     zeros = {
         (constants[node.input[2]].dtype.name, int(constants[node.input[2]].reshape(-1)[0]))
@@ -158,6 +158,14 @@ def test_signed_files_have_the_zero_points_of_the_model() -> None:
         if node.op_type in ("QuantizeLinear", "DequantizeLinear")
     }
     assert zeros == {("int8", -7), ("int8", -128), ("int8", 0), ("int32", 0)}
+
+
+def test_codes_for_an_npu_are_unsigned_between_pairs() -> None:
+    model = export_onnx(small_network(), for_="qnn", check=True)
+    assert set(code_readers(model)) == {"QuantizeLinear", "DequantizeLinear"}
+    constants = {each.name: onnx.numpy_helper.to_array(each) for each in model.graph.initializer}
+    codes = [node for node in model.graph.node if node.op_type == "QuantizeLinear"]
+    assert {constants[node.input[2]].dtype.name for node in codes} >= {"uint8"}
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tflite_ort.bundles.bundle import Source
 from tflite_ort.export.dequantized import with_floats
 from tflite_ort.export.external_weights import data_path, remove_earlier, write_weights
 from tflite_ort.export.inferred import inferred, say_shapes
-from tflite_ort.export.presets import FLOATS, SIGNED, UNSIGNED, Preset, preset_of
+from tflite_ort.export.presets import FLOATS, PAIRED, SIGNED, UNSIGNED, Preset, preset_of
 from tflite_ort.metadata import properties
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.onnx_graph import ir
@@ -151,9 +151,9 @@ class Form:
     def target(self, weights: str | None, hybrid: str | None) -> Target:
         """What the graph is made for; None is what the destination needs."""
         preset = self.preset
-        signed = "int8" if preset.quantization == SIGNED else weights
-        gates = preset.quantization == UNSIGNED
-        made = Target(signed or "uint8", exact=self.exact, exact_gates=gates)
+        signed = "int8" if preset.quantization in (SIGNED, PAIRED) else weights
+        gates, paired = preset.quantization == UNSIGNED, preset.quantization == PAIRED
+        made = Target(signed or "uint8", paired_codes=paired, exact=self.exact, exact_gates=gates)
         if preset.cpu_kernels:
             made = session_target(ON_CPU.name)
             made = replace(made, carried_boundary=False, fallback=False)

@@ -18,7 +18,8 @@ from tflite_ort.opmap.onnx_graph.value_types import value_types
 from tflite_ort.schema import ExportError
 
 # Forms of quantized values.
-UNSIGNED, SIGNED, FLOATS, FASTEST = "unsigned", "signed", "floats", "fastest"
+UNSIGNED, SIGNED, PAIRED = "unsigned", "signed", "paired"
+FLOATS, FASTEST = "floats", "fastest"
 FORMS = {
     FASTEST: (
         "uint8 inside, and weights of the type that this CPU multiplies exactly in less time; on a "
@@ -26,6 +27,8 @@ FORMS = {
     ),
     UNSIGNED: "uint8 inside, exact in ONNX Runtime on every CPU",
     SIGNED: "int8 as in the model, each between QuantizeLinear and DequantizeLinear",
+    PAIRED: "unsigned inside, with one scale for each tensor, and weights signed; each node "
+    "between QuantizeLinear and DequantizeLinear",
     FLOATS: "none: floats, clipped to the ranges of the codes; inputs and outputs are floats too",
 }
 _CODES = frozenset({ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16, ir.DataType.UINT16})
@@ -163,9 +166,8 @@ PRESETS: Mapping[str, Preset] = {
     "qnn": Preset(
         "Qualcomm's NPU, by ONNX Runtime's provider. It takes no open sizes.",
         opset=_SAFE,
-        quantization=SIGNED,
+        quantization=PAIRED,
         fixed=True,
-        agreeing=True,
         plain=True,
         never=_NO_BODIES,
         never_types=_DOUBLE,

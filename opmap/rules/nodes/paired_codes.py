@@ -178,8 +178,8 @@ class _Paired:
             node.inputs = codes, scale, upper
 
     def _factors(self, wide: Sequence[ir.Node]) -> set[int]:
-        """By `id`, the DequantizeLinear nodes of second factors of products, which stay signed: some
-        providers round unsigned ones to 8 bits."""
+        """By `id`, the DequantizeLinear nodes of second factors of products, which stay signed:
+        some providers round unsigned ones to 8 bits."""
         places = [
             (id(value), node.op_type == "MatMul" and place == 1)
             for node in self._nodes
