@@ -151,8 +151,8 @@ def test_help_of_the_options_says_their_values_and_defaults() -> None:
     assert shown.startswith("Usage: root export [OPTIONS] MODEL [OUT]\n")
     text = " ".join(shown.split())
     for said in (
-        "--weights uint8|int8 Type of quantised weights",
-        "[default: uint8]",
+        "--weights uint8|int8 Type of quantized weights",
+        "Without, uint8 or as --for needs it.",
         "--opset N ONNX opset of the nodes; without, 21 or that of --for. [17 to 24]",
         "--stateful / --stateless",
         "without, --stateless if only layers over sequences have variables.",

@@ -274,15 +274,13 @@ _ROWS = {
         TFText>NgramsStringJoin (input_values: str, input_row_splits*: i64)
         TFText>RoundRobinTrim TFText>RoundRobinGenerateMasks (max_sequence_length: i32, tensors*)
         TFText>ByteSplitWithOffsets (input_values: str)
-        TFText>ByteSplitByOffsets (
-            input_values: str, input_start_offsets: i32, input_end_offsets: i32,
-            input_row_splits: i64)
+        TFText>ByteSplitByOffsets (input_values: str, input_start_offsets: i32,
+            input_end_offsets: i32, input_row_splits: i64)
         TFText>Utf8Binarize (input_tokens: str)
         TFText>FastSentencepieceTokenize (
-            sp_model: u8, input: str, nbest_size: i32, alpha: f32, add_bos: bool, add_eos: bool,
-            reverse: bool)
-        TFText>FastSentencepieceDetokenize (
-            sp_model: u8, input_values: i32, input_splits: i32 i64)
+            sp_model: u8, input: str, nbest_size: i32, alpha: f32,
+            add_bos: bool, add_eos: bool, reverse: bool)
+        TFText>FastSentencepieceDetokenize (sp_model: u8, input_values: i32, input_splits: i32 i64)
         RaggedTensorToTensor (
             shape: i32 i64, values: i32 i64 f32, default_value: i32 i64 f32, partitions*)
     """,
