@@ -8,8 +8,9 @@ process, with one thread, in short turns one after the other; the shortest turn 
 `--turns 0` times nothing.
 
 "equal": ONNX Runtime optimizes both to the same graph, node for node with the same constants. What
-changes codes or shapes at the inputs and outputs does not count: `Interpreter` does that outside
-of the graph. Otherwise nodes that one of them has are listed, the interpreter's first.
+changes codes at the inputs and outputs, and shapes, does not count: `Interpreter` does that outside
+of the graph, and an export joins reshapes. Otherwise nodes that one of them has are listed, the
+interpreter's first.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ Nodes = Counter[tuple[str, str]]
 DEFAULT = "default"
 _TURN_SECONDS = 0.02
 _AT_BOUNDARY = frozenset({"DequantizeLinear", "Identity", "QuantizeLinear", "Reshape"})
+_RESHAPES = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
 
 
 # Graphs ------------------------------------------------------------------------------------------
@@ -78,7 +80,6 @@ def _nodes(
         the nodes, but for those at the boundary of a whole graph, and digests of all values.
     """
     known, found = dict(outer), Nodes()
-    constants = {each.name for each in graph.initializer}
     for each in graph.initializer:
         array = onnx.numpy_helper.to_array(each)
         known[each.name] = _digest(each.data_type, array.shape, _sum(array.tobytes()))
@@ -91,8 +92,9 @@ def _nodes(
         if not outer and node.op_type in _AT_BOUNDARY and given[0] in inputs:
             known[node.output[0]] = given[0]
             continue
-        if node.op_type == "Reshape" and node.input[1] in constants:
-            given[1] = "sizes"  # which an open batch writes as -1
+        if node.op_type in _RESHAPES:  # an export joins those in a row
+            known[node.output[0]] = given[0]
+            continue
         attributes = sorted((each.name, _attribute(each, known)) for each in node.attribute)
         digest = _digest(node.domain, node.op_type, attributes, given)
         known |= {name: f"{digest} {place}" for place, name in enumerate(node.output) if name}
