@@ -183,8 +183,8 @@ def page() -> Iterator[str]:
         yield from _table(names, rows)
     rest = [name for name, family in found.items() if not family and name not in NOT_NEEDED]
     yield "### Not needed\n"
-    for reason, names in (*_REASONS.items(), (_OF_TENSORFLOW_1, rest)):
-        yield f"- {reason}: " + ", ".join(f"`{name}`" for name in names) + "."
+    for reason, some in (*_REASONS.items(), (_OF_TENSORFLOW_1, rest)):
+        yield f"- {reason}: " + ", ".join(f"`{name}`" for name in some) + "."
 
 
 def _table(names: list[str], rows: dict[str, tuple[bool, bool, str]]) -> Iterator[str]:
