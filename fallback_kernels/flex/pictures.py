@@ -175,6 +175,7 @@ def _pixels(content: bytes, kind: str, channels: int, dtype: np.dtype[Any]) -> P
         SyntaxError,
         ValueError,
         EOFError,
+        IndexError,
         struct.error,
     ) as error:
         raise KernelError(f"the {kind} is damaged: {error}") from None
