@@ -175,6 +175,7 @@ def _pixels(content: bytes, kind: str, channels: int, dtype: np.dtype[Any]) -> P
         SyntaxError,
         ValueError,
         EOFError,
+        IndexError,
         struct.error,
     ) as error:
         raise KernelError(f"the {kind} is damaged: {error}") from None
@@ -293,8 +294,9 @@ def encode_jpeg_of_quality(op: View, inputs: Inputs, state: State) -> Outputs:
     """The JPEG of a picture [H, W, channels] in a quality."""
     pixels, quality = inputs
     channels = pixels.shape[-1] if pixels.ndim == 3 else 0
-    told = {"quality": int(quality.item()), "dpi": (300, 300)}
-    return (_texts([_jpeg(pixels, subsampling=2 if channels > 1 else 0, **told)], ()),)
+    sampling = 2 if channels > 1 else 0
+    content = _jpeg(pixels, int(quality.item()), subsampling=sampling, dpi=(300, 300))
+    return (_texts([content], ()),)
 
 
 # Where a JPEG has the unit of its density, and where its first part ends.

@@ -325,8 +325,8 @@ def _box(op: View, inputs: Inputs, stream: Stream) -> Outputs:
         raise KernelError(f"parts of ratios {ratios} and areas {areas} that cover {covered}")
     wanted = Wanted(ratios, areas, covered, node["max_attempts"])
     box = drawn_box(stream, height, width, known or [Box(0, 0, height, width)], wanted)
-    sizes = np.float32([height, width, height, width])
-    share = np.float32([box.y, box.x, box.y_end, box.x_end]) / sizes
+    sizes = np.array([height, width, height, width], np.float32)
+    share = np.array([box.y, box.x, box.y_end, box.x_end], np.float32) / sizes
     begin, size = [box.y, box.x, 0], [box.y_end - box.y, box.x_end - box.x, -1]
     dtype = op.outputs[0].dtype
     signed = np.array([begin, size], np.int64).astype(dtype)

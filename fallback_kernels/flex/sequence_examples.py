@@ -126,9 +126,9 @@ class _Steps:
 
     def taken(self, examples: Lists, single: bool) -> Outputs:
         """All outputs, in the order of the operator."""
-        sparse = [_sparse(examples, *each, single) for each in self._sparse]
+        sparse = [_sparse(examples, key, type, single) for key, type in self._sparse]
         dense = [self._of_dense(examples, *each) for each in self._dense]
-        ragged = [_ragged(examples, *each, single) for each in self._ragged]
+        ragged = [_ragged(examples, *each, single=single) for each in self._ragged]
         values = [whole[0] if single else whole for whole, _ in dense]
         lengths = [lengths[0] if single else lengths for _, lengths in dense]
         columns = [array for i in range(3) for array in (each[i] for each in sparse)]
@@ -193,7 +193,7 @@ def _sparse(examples: Lists, key: bytes, type: str, single: bool) -> tuple[Array
 
 
 def _ragged(
-    examples: Lists, key: bytes, type: str, splits: str, single: bool
+    examples: Lists, key: bytes, type: str, splits: str, *, single: bool
 ) -> tuple[Array, Array, Array]:
     """Values, the bounds of the examples among the steps, and of the steps among the values."""
     whole, dtype = _all(examples, key, type), np.dtype(splits)

@@ -41,7 +41,7 @@ def _held(entries: dict[Any, Array]) -> Outputs:
 def _rows(values: Array, keys: Array) -> Array:
     """The values [number of keys, *value]."""
     if values.shape[: keys.ndim] != keys.shape:
-        raise KernelError(f"keys {shown(keys.shape)} and values {shown(values.shape)} differ")
+        raise KernelError(f"keys {keys.shape} and values {values.shape} differ")
     return values.reshape(keys.size, *values.shape[keys.ndim :])
 
 
@@ -52,7 +52,7 @@ def put(op: View, inputs: Inputs, state: State) -> Outputs:
     entries = dict(_entries(table)) if op.name == "FlexLookupTableInsertV2" else {}
     rows = _rows(values, keys).copy()
     if any(row.shape != held.shape for held in list(entries.values())[:1] for row in rows[:1]):
-        raise KernelError(f"values of {shown(rows.shape[1:])} in a table of others")
+        raise KernelError(f"values of {rows.shape[1:]} in a table of others")
     entries.update(zip(keys.reshape(-1).tolist(), rows, strict=True))
     return _held(entries)
 
@@ -76,7 +76,7 @@ def find(op: View, inputs: Inputs, state: State) -> Outputs:
     table, keys, default, shape = inputs
     entries, value_shape = _entries(table), tuple(shape.tolist())
     if default.shape not in (value_shape, (*keys.shape, *value_shape)):
-        raise KernelError(f"a default of {shown(default.shape)} for values of {shown(shape)}")
+        raise KernelError(f"a default of {default.shape} for values of {shown(shape)}")
     result = np.empty((*keys.shape, *value_shape), default.dtype)
     result[...] = default
     rows = result.reshape(keys.size, *value_shape)
@@ -88,7 +88,7 @@ def find(op: View, inputs: Inputs, state: State) -> Outputs:
 
 def _of_shape(value: Any, shape: tuple[int, ...]) -> Any:
     if np.shape(value) != shape:
-        raise KernelError(f"a value of {shown(np.shape(value))}, expected {shown(shape)}")
+        raise KernelError(f"a value of {np.shape(value)}, expected {shape}")
     return value
 
 

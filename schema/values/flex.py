@@ -175,7 +175,7 @@ def _value(name: str, declared: Attribute, kind: str, value: Value, label: str) 
             f"{label}: attribute {name!r} is {kind or 'nothing'}, expected {declared.type}"
         )
     items = value if declared.type.startswith("list(") else (value,)
-    if declared.allowed and not set(items) <= set(declared.allowed):
+    if declared.allowed and value != declared.default and not set(items) <= set(declared.allowed):
         allowed = " ".join(declared.allowed)
         raise ModelError(f"{label}: attribute {name!r} is {value!r}, expected one of {allowed}")
     size = len(value) if declared.type.startswith("list(") else value

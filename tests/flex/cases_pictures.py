@@ -95,7 +95,7 @@ CASES = [
         for n in (1, 3)
         for more in (
             {},
-            {"quality": 40},
+            {"quality": 40, "format": ""},
             {"progressive": True},
             {"optimize_size": True},
             {"chroma_downsampling": False, "quality": 100},

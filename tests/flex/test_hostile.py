@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.flex.cases import cases_of, families
-from tests.flex.nodes import declared_options, field, varint, wrapped
+from tests.flex.nodes import declared_options, field, typed_attribute, varint, wrapped
 from tflite_ort import BridgeError, Interpreter, ModelError
 from tflite_ort.fallback_kernels.idioms.crossing import crossed
 from tflite_ort.schema import KernelError, ModelBuilder, TensorType
@@ -34,10 +34,10 @@ def examples() -> list[tuple[str, bytes]]:
             node = nodes[2 * case.variables]
             found.append((str(node.op), bytes(node.options)))
     kinds = {
-        "value": [[1.5, 2.0], [3.0, 4.0]],
-        "dtype": "double",
+        "value": typed_attribute("tensor", [[1.5, 2.0], [3.0, 4.0]]),
+        "dtype": typed_attribute("type", "double"),
     }
-    found.append(("FlexConst", declared_options("Const", kinds)))
+    found.append(("FlexConst", wrapped("Const", kinds)))
     shapes = {"output_types": ["float"], "output_shapes": [[1, -1], None], "f": "body"}
     dataset = {"Targuments": [], **shapes, "metadata": "x"}
     found.append(("FlexMapDataset", declared_options("MapDataset", dataset)))

@@ -12,7 +12,8 @@ import pytest
 
 from tests.flex.cases import Case, answer, cases_of, texts
 from tests.flex.cases_pictures import ACCURATE, FOLDER, case, cropped
-from tflite_ort import BridgeError, Interpreter
+from tflite_ort import BridgeError, Interpreter, KernelError
+from tflite_ort.fallback_kernels.flex import pictures as kernels
 
 
 def decoded(operator: Case) -> Any:
@@ -66,6 +67,19 @@ def test_a_part_whose_edges_are_not_known_is_refused() -> None:
     """TensorFlow makes the colours of its last column of the part alone."""
     with pytest.raises(BridgeError, match="fewer columns of colours"):
         decoded(cropped("rgb.jpg", [1, 2, 3, 4], **ACCURATE))
+
+
+@pytest.mark.parametrize("file", ["one.gif", "two.gif"])
+def test_pictures_that_end_early_are_read_or_refused(file: str) -> None:
+    """Pillow raises an IndexError for some."""
+    content = (FOLDER / file).read_bytes()
+    refused = 0
+    for size in range(6, len(content)):
+        try:
+            kernels._pixels(content[:size], "GIF", 3, np.dtype(np.uint8))
+        except KernelError:
+            refused += 1
+    assert refused
 
 
 def test_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,10 @@ import pytest
 from tests.flex.cases import Case
 from tests.flex.cases_convolution import CASES as CONVOLUTIONS
 from tests.flex.cases_pooling import CASES as POOLS
+from tests.flex.nodes import declared_options
 from tests.flex.test_cases import exported, invoked
-from tflite_ort import BridgeError, Interpreter
+from tflite_ort import BridgeError, ExportError, Interpreter, export_onnx
+from tflite_ort.schema import ModelBuilder
 
 Array = npt.NDArray[Any]
 
@@ -114,3 +116,20 @@ def test_greatest_number() -> None:
     attributes = {"ksize": (1, 2, 2, 1), "strides": (1, 2, 2, 1), "padding": "VALID"}
     (got,) = invoked([Case("MaxPool", [x], attributes)], [])
     np.testing.assert_array_equal(got.reshape(-1), [17, 19, 21, 22, 25, 27, 29, 31])
+
+
+def test_an_export_tells_why_open_sizes_stay_closed() -> None:
+    """The sizes of 1 that stand for the open ones do not fit; the reason for which they are not
+    left open is told too."""
+    model = ModelBuilder()
+    graph = model.subgraph("main").tensor("x", (1, 1, 1, 2), shape_signature=(1, -1, -1, 2))
+    graph.tensor("y", (1, 1, 1, 32), shape_signature=(1, -1, -1, 32))
+    given = {"ksizes": [1, 4, 4, 1], "strides": [1, 4, 4, 1], "rates": [1] * 4, "T": "float"}
+    options = declared_options("ExtractImagePatches", {**given, "padding": "VALID"})
+    graph.operator("FlexExtractImagePatches", ["x"], ["y"], options)
+    graph.inputs("x").outputs("y")
+    content = model.write()
+    with pytest.raises(ExportError, match="with them open 1 of 1 operators cannot be exported"):
+        export_onnx(content)
+    made = export_onnx(content, input_shapes={"x": (1, 8, 8, 2)})
+    assert made.graph.node

@@ -72,12 +72,6 @@ def batch_norm_channels(op: View, *names: str) -> Shape:
 _MOMENTS = ("mean", "variance")
 
 
-@flex_rule("BatchNormWithGlobalNormalization")
-def global_norm(op: View) -> Shapes:
-    """As the images."""
-    return (of_rank(op, "t", 4),)
-
-
 @flex_rule("SoftmaxCrossEntropyWithLogits")
 def cross_entropy(op: View) -> Shapes:
     """A number for each row, and the gradient."""

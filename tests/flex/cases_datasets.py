@@ -1,0 +1,7 @@
+"""Optional values: models of several operators, see `test_variants.py`."""
+
+from __future__ import annotations
+
+from tests.flex.cases import Case
+
+CASES: list[Case] = []
