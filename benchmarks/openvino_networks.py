@@ -1,8 +1,8 @@
 """OpenVINO by this library beside OpenVINO's own reader of TFLite files.
 
-    python -m benchmarks.openvino measure RECORD [--precision bf16] [--seconds S] [--limit SECONDS]
+    python -m benchmarks.openvino_networks measure RECORD [--precision bf16] [--seconds S] [--limit SECONDS]
         [--models FOLDER]... [NAME...]
-    python -m benchmarks.openvino page RECORD [--page docs/delegates.md]
+    python -m benchmarks.openvino_networks page RECORD [--page docs/delegates.md]
 
 For each network of floats, in processes of its own: the least milliseconds of an invoke, measured
 alternately, here and there, and in ONNX Runtime's CPU provider; how far the results in the
@@ -117,7 +117,7 @@ def measure(given: argparse.Namespace) -> None:
             both = [
                 next(
                     in_processes(
-                        "benchmarks.openvino",
+                        "benchmarks.openvino_networks",
                         [path],
                         *(given.precision, str(seconds), cache),
                         limit=given.limit,
