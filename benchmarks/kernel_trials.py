@@ -443,7 +443,8 @@ UNTRIED = frozenset(
         # Of floats, or of codes that tests of operators compare one by one.
         *("Attention", "DynamicQuantizeLinear", "GroupNormalization", "QLinearConv"),
         *("RotaryEmbedding", "CastLike", "BatchNormalization", "ReduceSumSquare"),
-        # Only the table of opsets names them.
+        # Only tables of nodes name them.
+        *("Bernoulli", "Multinomial", "QLinearMatMul"),
         *("BitwiseNot", "Col2Im", "Mish", "RandomNormal", "ReduceL1"),
         *("RegexFullMatch", "StringConcat", "StringSplit"),
     }

@@ -1,7 +1,7 @@
 """OpenVINO by this library beside OpenVINO's own reader of TFLite files.
 
-    python -m benchmarks.openvino_networks measure RECORD [--precision bf16] [--seconds S] [--limit SECONDS]
-        [--models FOLDER]... [NAME...]
+    python -m benchmarks.openvino_networks measure RECORD [--precision bf16] [--seconds S]
+        [--limit SECONDS] [--models FOLDER]... [NAME...]
     python -m benchmarks.openvino_networks page RECORD [--page docs/delegates.md]
 
 For each network of floats, in processes of its own: the least milliseconds of an invoke, measured

@@ -59,7 +59,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     thorough = config.getoption("--thorough") or os.environ.get("TFLITE_ORT_THOROUGH")
     hypothesis.settings.load_profile("thorough" if thorough else "suite")
-    os.environ.pop("COLUMNS", None)  # the width of who started the run is none of the commands'
+    # The width of who started the run is none of the commands'. The module readline, which pytest
+    # imports, sets it for child processes alone.
+    os.environ.pop("COLUMNS", None)
+    os.unsetenv("COLUMNS")
     place = config.getoption("--lowering")
     if place is not None:
         force = patch.object(costs, "cheapest", partial(_lowering_at, place))

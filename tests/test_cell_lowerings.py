@@ -13,9 +13,9 @@ from tests.one_op import T, assert_close
 from tests.oracle import litert_interpreter
 from tests.rnn_models import Svdf
 from tflite_ort import Interpreter
-from tflite_ort.plan import context
 from tflite_ort.schema import ActivationFunctionType as Act
 from tflite_ort.schema import Op
+from tflite_ort.tuning import session_target
 from tflite_ort.tuning.timing import forced
 
 Results = list[list[npt.NDArray[Any]]]
@@ -32,7 +32,7 @@ class WideSvdf(Svdf):
 
 def results_of(monkeypatch: pytest.MonkeyPatch, name: str, model: bytes, feeds: Results) -> Results:
     """Ours, by the lowering `name`."""
-    monkeypatch.setattr(context, "modelled_chooser", lambda _: forced(name))
+    monkeypatch.setattr(session_target, "modelled_chooser", lambda _: forced(name))
     return invokes(Interpreter(model_content=model, num_threads=1, cache=False), feeds)
 
 
@@ -83,7 +83,7 @@ def test_lstm_of_floats(monkeypatch: pytest.MonkeyPatch, op: Op, name: str, clip
 def test_the_lowering_decides_the_nodes(
     monkeypatch: pytest.MonkeyPatch, name: str, node: str
 ) -> None:
-    monkeypatch.setattr(context, "modelled_chooser", lambda _: forced(name))
+    monkeypatch.setattr(session_target, "modelled_chooser", lambda _: forced(name))
     interpreter = Interpreter(
         model_content=Lstm(SEQUENCE, time=6).model(), num_threads=1, cache=False
     )

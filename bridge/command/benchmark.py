@@ -267,14 +267,14 @@ class _Litert:
 def _without_log() -> Iterator[None]:
     """Keeps what LiteRT logs off standard error; what it refuses, it raises too."""
     sys.stderr.flush()
-    kept = os.dup(2)
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
-        with open(os.devnull, "wb") as nothing:
-            os.dup2(nothing.fileno(), 2)
+        os.dup2(nothing, 2)
         yield
     finally:
         os.dup2(kept, 2)
         os.close(kept)
+        os.close(nothing)
 
 
 def _median_ms(seconds: Sequence[float]) -> float:

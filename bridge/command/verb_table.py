@@ -156,7 +156,7 @@ OPTION_SYNONYMS = {
     **dict.fromkeys(("--names", "--classes", "--label", "--labelmap"), "--labels"),
     **dict.fromkeys(("--num-threads", "--num_threads", "--workers"), "--threads"),
     **dict.fromkeys(("--topk", "--top-k", "--top_k", "--num-results"), "--top"),
-    **dict.fromkeys(("--save", "--save-to", "--out"), "--output"),
+    **dict.fromkeys(("--save", "--save-to"), "--output"),
     **dict.fromkeys(("--half", "--fp16"), "--float16"),
     **dict.fromkeys(("--imgsz", "--input-shape", "--inputs"), "--shape"),
     "--save-dir": "--draw",

@@ -113,12 +113,14 @@ def _loop(
     condition, body = indices
     if condition == body:
         raise ModelError(f"{op.label}: subgraph {body} is condition and body at once")
-    first, varying = enter(body, given), list[int]()
-    _check_arity(op, first, len(given), len(given))
-    state: Views = [
-        each if taken == made else replace(each, constant=None, sizes=None)
-        for each, taken, made in zip(given, first.inputs, first.outputs, strict=True)
-    ]
+    state, varying = given, list[int]()
+    if any(each.is_constant or each.sizes is not None for each in given):
+        first = enter(body, given)
+        _check_arity(op, first, len(given), len(given))
+        state = [
+            each if taken == made else replace(each, constant=None, sizes=None)
+            for each, taken, made in zip(given, first.inputs, first.outputs, strict=True)
+        ]
     while True:
         bodies = [enter(condition, state), enter(body, state)]
         _check_arity(op, bodies[0], len(given), 1)

@@ -119,6 +119,7 @@ class NGramHashOptions:
     lowercase_input: bool = True
 
 
+@record
 class BertNormalizeOptions:
     """FastBertNormalize."""
 

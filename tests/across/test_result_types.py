@@ -81,6 +81,8 @@ def test_differences_are_floats(said: TensorType) -> None:
 
 # By name, how many inputs they have.
 INPUTS = {"Mfcc": 2, "MaxUnpooling2D": 2, "Convolution2DTransposeBias": 3}
+# By name, the types of inputs that are not all floats.
+TYPES = {"KmeansEmbeddingLookup": (INT32, UINT8, FLOAT32)}
 
 
 @pytest.mark.parametrize("name", sorted(_FLOATS_ALONE))
@@ -88,7 +90,8 @@ def test_custom_operators_that_make_floats_alone(name: str) -> None:
     second = name.startswith(("Transform", "Landmarks2"))
     count = INPUTS.get(name, 2 if name.startswith("Transform") else 1)
     result = T((1, 4, 4, 1), INT8, scale=0.5)
-    model = custom_model(name, [T((1, 4, 4, 1))] * count, [result], version=1 + second)
+    inputs = [T((1, 4, 4, 1), each) for each in TYPES.get(name, (FLOAT32,) * count)]
+    model = custom_model(name, inputs, [result], version=1 + second)
     for providers in (None, []):
         with pytest.raises(AllocationError, match="a result of INT8, expected FLOAT32"):
             interpreter_of(model, providers)

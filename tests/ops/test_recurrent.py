@@ -191,7 +191,7 @@ def test_digits_give_what_floats_give(case: Model, monkeypatch: pytest.MonkeyPat
     """The form that large weights have where the CPU multiplies 8-bit codes exactly."""
     model, feeds = case.model(), case.feeds()
     in_floats = outcome(model, feeds)
-    monkeypatch.setattr(hybrid_products, "least_weights", lambda *_, **__: 1)
+    monkeypatch.setattr(hybrid_products, "digits_save_time", lambda *_, **__: True)
     assert_same(outcome(model, feeds), in_floats)
 
 

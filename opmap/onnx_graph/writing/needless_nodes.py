@@ -88,7 +88,7 @@ class _Cleaning:
             )
             return
         before = None if not node.inputs or node.inputs[0] is None else node.inputs[0].producer()
-        if before is None or before.domain or before.inputs[0] is None:
+        if before is None or before.domain or not before.inputs or before.inputs[0] is None:
             return
         kinds, source = (before.op_type, node.op_type), before.inputs[0]
         if kinds == ("Cast", "Cast") and self._holds(source, node.inputs[0]):
