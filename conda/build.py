@@ -4,8 +4,8 @@ python conda/build.py FOLDER            with conda-forge
 python conda/build.py FOLDER SITE...    with stand-ins where conda-forge cannot be reached
 
 A stand-in, on Linux only, is an empty package of the lowest version that the recipe takes. The one
-of Python is a virtual environment of this Python, which also sees the folders SITE, where the needed
-packages are.
+of Python is a virtual environment of this Python, which also sees the folders SITE, where the
+needed packages are.
 """
 
 import argparse
