@@ -4,8 +4,9 @@ The README is written as the package page shows it: a relative link leads nowher
 words stay, and a picture is left out. A `Source` among the URLs of pyproject.toml, once there is a
 public repository, makes both lead into it.
 
-A wheel has a bill of materials (PEP 770), from `bundled` in pyproject.toml. An archive of the
-sources holds no time of the build if `SOURCE_DATE_EPOCH` is set; a wheel never does then.
+A wheel has a bill of materials (PEP 770), from `bundled` in pyproject.toml. If `SOURCE_DATE_EPOCH`
+is set, an archive of the sources holds that time in place of the build's; setuptools does so for
+wheels.
 """
 
 import gzip
