@@ -4,6 +4,8 @@
 - Links are written so that they work in the repository. A link to a file that is a page of the site
   leads there, and a link to any other file leads to the repository.
 - The search finds words in both spellings, such as quantized and quantised.
+- `llms.txt` at the root lists the pages for programs that read them, with a sentence of each. The
+  text of each page is beside it as Markdown.
 - The packages are linked under their import names, so that mkdocstrings finds the sources.
 """
 
@@ -76,11 +78,15 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """The page with links as the site has them."""
+def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
+    """The page with links as the site has them; a copy of its Markdown goes beside it."""
     here = page.file.src_uri
     sources = {page: source for source, page in PAGES.items()}
-    return relinked(markdown, sources.get(here, f"docs/{here}"), here)
+    text = relinked(markdown, sources.get(here, f"docs/{here}"), here)
+    copy = Path(config.site_dir, here)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_text(text, encoding="utf-8")
+    return text
 
 
 def relinked(markdown: str, source: str, page: str) -> str:
@@ -103,7 +109,9 @@ def relinked(markdown: str, source: str, page: str) -> str:
 
 
 def on_post_build(config: Any) -> None:
-    """Adds the other spelling of words to what the search reads."""
+    """Writes llms.txt, and adds the other spelling of words to what the search reads."""
+    text = llms(config.site_name, config.site_description, config.nav)
+    (Path(config.site_dir) / "llms.txt").write_text(text, encoding="utf-8")
     index = Path(config.site_dir) / "search" / "search_index.json"
     found = json.loads(index.read_text(encoding="utf-8"))
     for page in found["docs"]:
@@ -113,6 +121,34 @@ def on_post_build(config: Any) -> None:
 
 
 on_post_build.mkdocs_priority = -50  # type: ignore[attr-defined]  # after search, before offline
+
+
+def llms(name: str, description: str, nav: list[dict[str, Any]]) -> str:
+    """What programs read first, in the form of llmstxt.org: the pages of a navigation.
+
+    The reference has no text of its own before it is built, so its links lead to what is.
+    """
+    lines = [f"# {name}", "", f"> {description}."]
+    alone = [entry for entry in nav if isinstance(next(iter(entry.values())), str)]
+    sections = [entry for entry in nav if entry not in alone]
+    for entry in ({"Start": alone}, *sections):
+        ((title, pages),) = entry.items()
+        lines += ["", f"## {title}", ""]
+        for page in pages:
+            ((words, path),) = page.items()
+            link = path.replace(".md", ".html") if path.startswith("api/") else path
+            lines.append(f"- [{words}]({link}): {first_sentence(path)}")
+    return "\n".join(lines) + "\n"
+
+
+def first_sentence(page: str) -> str:
+    """The first sentence of a page, without the targets of its links."""
+    sources = {page: source for source, page in PAGES.items()}
+    text = (ROOT / sources.get(page, f"docs/{page}")).read_text(encoding="utf-8")
+    paragraphs = re.sub(r"^(?:```.*?^```|<!--.*?-->)$", "", text, flags=re.DOTALL | re.MULTILINE)
+    first = next(each for each in re.split(r"\n\s*\n", paragraphs) if re.match(r"\s*[\w`\[]", each))
+    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(first.split()))
+    return re.split(r"(?<=[.:;])\s(?=\W*[A-Z`])", words)[0]
 
 
 def spellings(text: str) -> set[str]:

@@ -29,7 +29,7 @@ MODULES = (model, enums, layer_options, options, empty_options, stablehlo_option
 
 
 @cache
-def _module(path: Path) -> ModuleType:
+def module_of(path: Path) -> ModuleType:
     """A file of docs/, which is no package."""
     spec = importlib.util.spec_from_file_location(f"docs_{path.stem}", path)
     assert spec is not None and spec.loader is not None
@@ -39,7 +39,7 @@ def _module(path: Path) -> ModuleType:
 
 
 def _site() -> ModuleType:
-    return _module(DOCS / "site.py")
+    return module_of(DOCS / "site.py")
 
 
 def documented() -> set[str]:
@@ -131,7 +131,7 @@ def test_the_messages_of_troubleshooting_are_in_the_source() -> None:
 
 def test_the_picture_of_the_packages_is_that_of_the_rules(tmp_path: Path) -> None:
     made = tmp_path / "packages.svg"
-    _module(DOCS / "make_pictures.py").packages(made)
+    module_of(DOCS / "make_pictures.py").packages(made)
     assert made.read_bytes() == (DOCS / "pictures" / "packages.svg").read_bytes()
 
 
