@@ -439,13 +439,12 @@ UNTRIED = frozenset(
         *("Cosh", "Det", "Einsum", "Shrink", "Sinh", "Softmax", "Softsign", "Tan"),
         *("GRU", "LSTM", "RNN", "If", "Loop", "Scan", "ThresholdedRelu", "Mean", "Selu", "Sum"),
         *("ConstantOfShape", "DepthToSpace", "ScatterND", "Shape", "Size", "SpaceToDepth"),
-        *("Flatten", "Split", "TensorScatter", "Unique"),
+        *("Flatten", "Split", "TensorScatter", "Unique", "QLinearMatMul"),
         # Of floats, or of codes that tests of operators compare one by one.
         *("Attention", "DynamicQuantizeLinear", "GroupNormalization", "QLinearConv"),
         *("RotaryEmbedding", "CastLike", "BatchNormalization", "ReduceSumSquare"),
         # Only tables of nodes name them.
-        *("Bernoulli", "Multinomial", "QLinearMatMul"),
-        *("BitwiseNot", "Col2Im", "Mish", "RandomNormal", "ReduceL1"),
+        *("BitwiseNot", "Col2Im", "Mish", "RandomNormal", "ReduceL1", "Bernoulli", "Multinomial"),
         *("RegexFullMatch", "StringConcat", "StringSplit"),
     }
 )
