@@ -1,12 +1,11 @@
 """Makes the pictures of the pages: ``python -m docs.make_pictures [NAME...]``.
 
-demo.svg is what `tflite-ort demo` prints, packages.svg is drawn from the tables of tests/policy.py,
-report.png is a report of `verify` in Chromium, which CHROMIUM names, on a file with a fault.
+packages.svg is drawn from the tables of tests/policy.py, report.png is a report of `verify` in
+Chromium, which CHROMIUM names, on a file with a fault.
 """
 
 from __future__ import annotations
 
-import io
 import sys
 import tempfile
 from collections.abc import Callable
@@ -14,27 +13,15 @@ from html import escape
 from pathlib import Path
 
 import onnx
-from rich.console import Console
-from rich.terminal_theme import TerminalTheme
 
 from tests.models import model_path
 from tests.policy import LAYERS, MAY_IMPORT, PACKAGES
 from tests.verification.browser import chromium
 from tflite_ort import export_onnx
-from tflite_ort.command.demo import run_demo
 from tflite_ort.verification import verify
 from tflite_ort.verification.html import to_html
 
 PICTURES = Path(__file__).parent / "pictures"
-# One that can be read on light and dark pages.
-THEME = TerminalTheme(
-    (26, 28, 44),
-    (226, 228, 240),
-    [
-        *((60, 64, 90), (255, 105, 120), (120, 220, 140), (240, 200, 110)),
-        *((110, 160, 255), (200, 140, 255), (100, 210, 230), (226, 228, 240)),
-    ],
-)
 UNNAMED = {"*", "__init__", "__main__"}
 FAMILIES = {"schema", "opmap", "fallback_kernels"}
 WHAT = {
@@ -44,17 +31,6 @@ WHAT = {
     "fallback_kernels": "operator to numpy",
     "bridge": "interpreter, export, command line",
 }
-
-
-def demo(path: Path) -> None:
-    console = Console(record=True, width=76, file=io.StringIO(), force_terminal=True)
-    run_demo(console)
-    console.save_svg(str(path), title="tflite-ort demo", theme=THEME, font_aspect_ratio=0.6)
-    # The file must ask nobody for its font.
-    text = path.read_text(encoding="utf-8")
-    begin, end = text.index("@font-face"), text.rindex("@font-face")
-    end = text.index("}", end) + 1
-    path.write_text(text[:begin] + text[end:].lstrip(), encoding="utf-8")
 
 
 def packages(path: Path) -> None:
@@ -140,7 +116,6 @@ def report(path: Path) -> None:
 
 
 MAKERS: dict[str, Callable[[Path], None]] = {
-    "demo.svg": demo,
     "packages.svg": packages,
     "report.png": report,
 }

@@ -93,8 +93,8 @@ def test_links_of_the_repository_become_links_of_the_site(
 
 
 def test_pictures_of_the_readme_are_pictures_of_the_site() -> None:
-    text = _site().relinked('<img src="docs/pictures/demo.svg" alt="">', "README.md", "index.md")
-    assert text == '<img src="pictures/demo.svg" alt="">'
+    text = _site().relinked('<img src="docs/pictures/answer.jpg" alt="">', "README.md", "index.md")
+    assert text == '<img src="pictures/answer.jpg" alt="">'
 
 
 def test_a_link_to_a_source_leads_to_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
