@@ -54,5 +54,15 @@ def physical_cores() -> int:
 @cache
 def blocked_channels() -> int:
     """The channels in a block of ONNX Runtime's convolutions of floats; 0 where it is not known."""
-    flags = next((line for line in processor() if line.startswith("flags")), "").split()
+    flags = _flags()
     return 16 if "avx512f" in flags else 8 if "avx2" in flags else 0
+
+
+def multiplies_tiles() -> bool:
+    """Whether ONNX Runtime multiplies 8-bit codes in tiles (AMX); False where it is not known."""
+    return "amx_int8" in _flags()
+
+
+def _flags() -> list[str]:
+    """The instruction sets of an x86 processor, as Linux names them."""
+    return next((line for line in processor() if line.startswith("flags")), "").split()

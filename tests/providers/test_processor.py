@@ -1,0 +1,54 @@
+"""What the instruction sets of a processor mean for graphs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ops.test_convolution_rounded import convolution
+from tests.optimised import optimised_nodes
+from tflite_ort.base.records import replace
+from tflite_ort.opmap.graph.costs import rounding_costs
+from tflite_ort.providers import processor
+from tflite_ort.providers.traits import CPU
+from tflite_ort.providers.trials import exact_weight_type
+from tflite_ort.tuning import session_target as targets
+from tflite_ort.tuning.session_target import session_target
+
+SETS = {
+    "avx2": (8, False),
+    "avx2 avx512f avx512_vnni": (16, False),
+    "avx2 avx512f avx512_vnni amx_bf16 amx_tile amx_int8": (16, True),
+    "": (0, False),
+}
+
+
+@pytest.mark.parametrize("flags", SETS)
+def test_instruction_sets(monkeypatch: pytest.MonkeyPatch, flags: str) -> None:
+    monkeypatch.setattr(processor, "processor", lambda: ["model : 1", f"flags\t\t: {flags}"])
+    processor.blocked_channels.cache_clear()
+    try:
+        target = session_target(CPU)
+    finally:
+        processor.blocked_channels.cache_clear()
+    assert (target.block, target.tiles) == SETS[flags]
+
+
+def test_tiles_save_more_of_a_product_of_signed_codes() -> None:
+    plain = session_target(CPU)
+    signed = replace(plain, weights="int8", tiles=False)
+    assert rounding_costs(replace(signed, tiles=True)).saved > rounding_costs(signed).saved
+    unsigned = replace(plain, weights="uint8")
+    assert rounding_costs(replace(unsigned, tiles=True)) == rounding_costs(unsigned)
+
+
+@pytest.mark.skipif(exact_weight_type() != "int8", reason="weights are signed with VNNI")
+@pytest.mark.parametrize("tiles", [False, True])
+def test_with_tiles_smaller_layers_are_rounded(
+    monkeypatch: pytest.MonkeyPatch, tiles: bool
+) -> None:
+    """A layer of a DenseNet: AMX multiplies it in 27 us and floats take 133 (docs/tuning_study.md),
+    but without AMX the nodes that round and collect cost more than it saves."""
+    monkeypatch.setattr(targets, "multiplies_tiles", lambda: tiles)
+    layer = convolution((1, 16, 16, 128), 32, 3)
+    nodes = optimised_nodes(layer.model(), hybrid="auto")
+    assert nodes["Conv"] == (0 if tiles else 1)
