@@ -182,6 +182,11 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "", "tests/ops/test_activation.py"),
     ),
     Rule(
+        "ELU as powers",
+        *(_LOWERING, "lowerings.elu:elu", (Op.ELU,), cpu),
+        *("6e-8", "1.2 drawn networks", "tests/ops/test_activation.py"),
+    ),
+    Rule(
         "softmax of floats",
         *(_LOWERING, "lowerings.softmax_of_floats:softmax_of_floats", (Op.SOFTMAX,), cpu),
         *(_EXACT, "1.05 bert int8", "tests/test_lowerings.py"),
