@@ -26,19 +26,18 @@ from tflite_ort.providers.shared_sessions import offer
 from tflite_ort.providers.stored_graph import PACKED, SMALL, StoredGraph
 from tflite_ort.schema.file.plain_files import identity
 
-if TYPE_CHECKING:
-    import pathlib
+with late:
     import shutil
 
     from tflite_ort.cache import new_faces
     from tflite_ort.plan import recording
+
+if TYPE_CHECKING:
+    import pathlib
+
     from tflite_ort.plan.recording import Recorder
     from tflite_ort.providers.delegates import Delegate
     from tflite_ort.schema import Budgets, Model
-else:
-    shutil = late("shutil")
-    new_faces = late("tflite_ort.cache.new_faces")
-    recording = late("tflite_ort.plan.recording")
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]

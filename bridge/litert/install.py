@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.machinery import ModuleSpec
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tflite_ort.base.closing import Closing
 from tflite_ort.base.optional import late, optional_module
@@ -31,12 +31,9 @@ from tflite_ort.providers.delegates import (
 from tflite_ort.providers.precision import check_precision
 from tflite_ort.providers.traits import FULL_PRECISION
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.base import suggestions
     from tflite_ort.litert import mediapipe_names
-else:
-    suggestions = late("tflite_ort.base.suggestions")
-    mediapipe_names = late("tflite_ort.litert.mediapipe_names")
 
 _INTERPRETER: Mapping[str, Any] = {
     "Delegate": Delegate,

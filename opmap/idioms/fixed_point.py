@@ -16,11 +16,11 @@ from tflite_ort.schema import TensorView, Untranslatable
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.schema.arithmetic import progressions
+
+if TYPE_CHECKING:
     from tflite_ort.schema.arithmetic.progressions import Progression
-else:
-    progressions = late("tflite_ort.schema.arithmetic.progressions")
 
 Array = npt.NDArray[Any]
 

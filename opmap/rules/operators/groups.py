@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import record
@@ -20,18 +19,13 @@ from tflite_ort.opmap.rules.table import RULES
 from tflite_ort.schema import Op
 from tflite_ort.versioning.registry import Registry
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.opmap.rules.operators import (
         paired_cells,
         pooled_columns,
         returns,
         unrolled_nodes,
     )
-else:
-    unrolled_nodes = late("tflite_ort.opmap.rules.operators.unrolled_nodes")
-    paired_cells = late("tflite_ort.opmap.rules.operators.paired_cells")
-    pooled_columns = late("tflite_ort.opmap.rules.operators.pooled_columns")
-    returns = late("tflite_ort.opmap.rules.operators.returns")
 
 
 @record
