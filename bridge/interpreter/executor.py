@@ -29,7 +29,7 @@ with late:
     from tflite_ort.batching import regrouping
     from tflite_ort.cache import folder as cache_folder
     from tflite_ort.model import missing_operators
-    from tflite_ort.plan import build, failures, observers, partition, placements, profiling
+    from tflite_ort.plan import build, failures, partition, placements, profiling
     from tflite_ort.schema.values import resolve
     from tflite_ort.specialize import specialization
 
@@ -273,7 +273,7 @@ class SubgraphExecutor:
                 cache.store(self.subgraph, self._shapes, recorder, model, rows)
         finally:
             cache.discard(recorder)
-        return observers.observed(plan, self._context)
+        return build.observed(plan, self._context)
 
     # Making a plan ---------------------------------------------------------------------------
 
@@ -299,7 +299,7 @@ class SubgraphExecutor:
             asked: the intermediate results that it keeps.
         """
         graph = self._wanted(asked)
-        return observers.observed(build.make_plan(graph, self._limited(graph)), self._context)
+        return build.observed(build.make_plan(graph, self._limited(graph)), self._context)
 
     def _warn_of_regrouping(self, graph: Specialized) -> None:
         """Say once that samples of a batch run into each other, if inputs were resized so."""
