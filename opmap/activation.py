@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,12 +37,9 @@ from tflite_ort.schema.arithmetic.softmax_tables import softmax_powers, softmax_
 from tflite_ort.schema.values.semantics import rounded_ratio
 from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.opmap.idioms import hard_swish_codes as gates
     from tflite_ort.schema.arithmetic import function_table
-else:
-    gates = late("tflite_ort.opmap.idioms.hard_swish_codes")
-    function_table = late("tflite_ort.schema.arithmetic.function_table")
 
 
 Array = npt.NDArray[Any]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from tflite_ort.opmap.graph.rows import row_shape
 from tflite_ort.opmap.idioms.angles import atan2
 from tflite_ort.opmap.idioms.bits import right_shift
 from tflite_ort.opmap.idioms.by_code import by_code, by_tabulated_code, failing_below_0
-from tflite_ort.opmap.idioms.division import floor_modulo, floor_quotient, quotient
+from tflite_ort.opmap.idioms.division import floor_modulo, floor_quotient, power, quotient
 from tflite_ort.opmap.idioms.exact_arithmetic import (
     exact_codes,
     has_halves,
@@ -35,7 +35,6 @@ from tflite_ort.opmap.idioms.indices import matched
 from tflite_ort.opmap.idioms.long_runs import read_operand
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
 from tflite_ort.opmap.idioms.movement import moved_domain
-from tflite_ort.opmap.idioms.powers import power
 from tflite_ort.opmap.idioms.rescaled_codes import Codes, rescaled_codes
 from tflite_ort.opmap.idioms.squares import takes_squares, write_squares
 from tflite_ort.opmap.onnx_graph import ir
@@ -56,10 +55,8 @@ from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.semantics import quantized_range
 from tflite_ort.schema.values.sizes import differ, may_differ
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.schema.arithmetic import function_table
-else:
-    function_table = late("tflite_ort.schema.arithmetic.function_table")
 
 View = OperatorView[Any]
 Emit = Callable[[View, Graph, ir.Value, ir.Value], ir.Value]

@@ -22,7 +22,7 @@ from tflite_ort.interpreter import interpreter
 from tflite_ort.opmap.graph import costs
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.rules import rule
-from tflite_ort.plan.observers import observing
+from tflite_ort.plan.build import observing
 from tflite_ort.providers.delegates import (
     Delegate,
     OpResolverType,

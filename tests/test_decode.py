@@ -20,8 +20,7 @@ from typer.testing import CliRunner
 from tests.made_networks import network
 from tflite_ort import ExportError, export_onnx
 from tflite_ort.command.cli import app
-from tflite_ort.decode.anchors import PUBLISHED, anchors_for, anchors_of
-from tflite_ort.decode.detections import anchored_detections
+from tflite_ort.decode.detections import PUBLISHED, anchored_detections, anchors_for, anchors_of
 from tflite_ort.decode.image_input import add_image_input, no_projection
 from tflite_ort.decode.kinds import kind_of
 from tflite_ort.decode.landmarks import pose

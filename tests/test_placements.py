@@ -10,9 +10,8 @@ import pytest
 from tests import placements
 from tests.one_op import Node, T, graph_model, one_op_model, ours
 from tflite_ort import BridgeError, Interpreter
-from tflite_ort.plan.build import Plan
+from tflite_ort.plan.build import Plan, observing
 from tflite_ort.plan.context import PlanContext
-from tflite_ort.plan.observers import observing
 from tflite_ort.schema import AddOptions, GatherOptions, Op, TensorType
 
 ADD = one_op_model(Op.ADD, [T((2,)), T((2,))], [T((2,))], AddOptions())

@@ -1,19 +1,22 @@
 """Modules imported by name: what may be absent, what a command line names, what is imported late.
 
-`late` stands for a module of ours that few processes need; type checkers see the module itself::
+Modules that few processes need are imported in a block. A type checker reads it as any other::
 
-    if TYPE_CHECKING:
-        from tflite_ort import verification
-    else:
-        verification = late("tflite_ort.verification")
+    with late:
+        import json
+
+        from tflite_ort.plan import partition
 """
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import os
 import sys
+from _thread import allocate_lock  # to import `threading` takes 0.4 ms
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -55,7 +58,7 @@ def imported(name: str) -> ModuleType:
     return module
 
 
-class late:  # noqa: N801  # reads as a statement
+class LateModule:
     """A module that is imported when something of it is first used."""
 
     __slots__ = ("__dict__", "_module", "_name")
@@ -71,7 +74,69 @@ class late:  # noqa: N801  # reads as a statement
         return getattr(self._module, attribute)
 
 
-_util = late("importlib.util")
+class _Package:
+    """What ``from package import module`` of a block takes modules from."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, module: str) -> LateModule:
+        return LateModule(f"{self._name}.{module}")
+
+
+class _Late:
+    """In its blocks, import statements give a `LateModule` for each module that they name.
+
+    Python calls `builtins.__import__` for such a statement, and tells the global names of the
+    module that it stands in. Statements elsewhere, also of other threads, import as usual.
+    """
+
+    def __init__(self) -> None:
+        self.lock = allocate_lock()
+        self._blocks: list[int] = []  # the global names of the modules that are in a block
+        self._usual: Callable[..., Any] = builtins.__import__
+        self._own: Callable[..., Any] = self._usual
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self._blocks:
+                self._usual = builtins.__import__
+                self._own = partial(self._import, self._usual)
+                vars(builtins)["__import__"] = self._own
+            self._blocks.append(id(sys._getframe(1).f_globals))
+
+    def __exit__(self, *raised: Any) -> None:
+        with self.lock:
+            self._blocks.remove(id(sys._getframe(1).f_globals))
+            if not self._blocks and builtins.__import__ is self._own:  # else somebody has set it
+                vars(builtins)["__import__"] = self._usual
+
+    def _import(
+        self,
+        usual: Callable[..., Any],
+        name: str,
+        globals: Mapping[str, Any] | None = None,
+        locals: Mapping[str, Any] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        """What `__import__` gives, which has these parameters."""
+        if id(globals) not in self._blocks:
+            return usual(name, globals, locals, fromlist, level)
+        return _Package(name) if fromlist else LateModule(name)
+
+
+late = _Late()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=late.lock.acquire,
+        after_in_parent=late.lock.release,
+        after_in_child=late.lock.release,
+    )
+
+_util = LateModule("importlib.util")
 
 
 def late_names(

@@ -40,11 +40,12 @@ def field(*, default_factory: Callable[[], T]) -> T:
     return cast("T", _Factory(default_factory))
 
 
-if TYPE_CHECKING:
+with late:
     import dataclasses
+
+if TYPE_CHECKING:
     from dataclasses import replace
 else:
-    dataclasses = late("dataclasses")
 
     def replace(instance: T, **changes: Any) -> T:
         """A copy of a record, or of a dataclass, with other values of some fields."""

@@ -7,14 +7,11 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tflite_ort.base.optional import late
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.schema.file import other_formats
-else:
-    other_formats = late("tflite_ort.schema.file.other_formats")
 
 # Of names alike, ``difflib``'s measure: CONV2D is 0.92 like CONV_2D, ADD 0.67 like ADD_N.
 _ALIKE = 0.6

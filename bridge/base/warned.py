@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import warnings
 from inspect import currentframe
-from typing import TYPE_CHECKING
 
 from tflite_ort.base.optional import late
 
-if TYPE_CHECKING:
+with late:
     import logging
     import traceback
-else:
-    logging, traceback = late("logging"), late("traceback")
 
 LOGGER = "tflite_ort"
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tflite_ort.base.optional import late
 from tflite_ort.batching.data_sizes import Split, split
@@ -36,11 +36,8 @@ from tflite_ort.specialize.resources import NAMES
 from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.versioning.resolver import OpResolver
 
-if TYPE_CHECKING:
+with late:  # few models have operators without a rule
     from tflite_ort.batching import open_rows, proofs
-else:  # few models have operators without a rule
-    open_rows = late("tflite_ort.batching.open_rows")
-    proofs = late("tflite_ort.batching.proofs")
 
 View = OperatorView[Any]
 

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +27,8 @@ from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.other_formats import archive_format
 from tflite_ort.schema.file.plain_files import IDENTIFIER, file_content
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.base import hub
-else:
-    hub = late("tflite_ort.base.hub")
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from tflite_ort.base.optional import late, optional_module
 from tflite_ort.base.warned import warn_caller
 from tflite_ort.schema import CacheWarning
 
-if TYPE_CHECKING:
+with late:
     import pathlib
 
     from tflite_ort.cache import folder as folders
-else:
-    pathlib = late("pathlib")
-    folders = late("tflite_ort.cache.folder")
 
 # What stands for a choice: whether to cache in the default folder, or a folder.
 CacheChoice = bool | str | os.PathLike[str]

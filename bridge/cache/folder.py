@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from tflite_ort.base.optional import late, load
 from tflite_ort.base.records import field, record
@@ -28,17 +28,12 @@ from tflite_ort.cache.checked_files import ReadLast, content_of, file_checksum
 from tflite_ort.cache.names import STAGING, fresh_name, is_key, is_proved
 from tflite_ort.schema.file.plain_files import identity
 
-if TYPE_CHECKING:
+with late:
     import json
     import pathlib
     import shutil
 
     from tflite_ort.base import files
-else:
-    json = late("json")
-    pathlib = late("pathlib")
-    shutil = late("shutil")
-    files = late("tflite_ort.base.files")
 
 T = TypeVar("T")
 

@@ -21,12 +21,12 @@ from tflite_ort.providers.session import ORT_BUILD, devices
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.schema.file.budgets import DEFAULT
 
-if TYPE_CHECKING:
+with late:
+    import hashlib
     from importlib import util
 
+if TYPE_CHECKING:
     from tflite_ort.schema import Budgets
-else:
-    util = late("importlib.util")
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -41,7 +41,7 @@ _WITHOUT_CODE = frozenset({Delegate, ExecutionProviderDelegate})
 
 
 # BLAKE2b of the standard library. To import `hashlib` takes 2.6 ms, since it loads OpenSSL too.
-_hashes = load("_blake2") or late("hashlib")
+_hashes = load("_blake2") or hashlib
 
 
 def digest(content: Array | bytes) -> str:

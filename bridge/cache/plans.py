@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import record
 from tflite_ort.cache.checked_files import file_checksum
-from tflite_ort.cache.faces import face_of
+from tflite_ort.cache.faces import face_of, face_row
 from tflite_ort.cache.folder import KEPT_BYTES, UNREADABLE, CacheFolder, Document
 from tflite_ort.cache.keys import Settings, digest, entry_key, settings_of, short
 from tflite_ort.cache.names import fresh_name
@@ -26,19 +26,17 @@ from tflite_ort.providers.shared_sessions import offer
 from tflite_ort.providers.stored_graph import PACKED, SMALL, StoredGraph
 from tflite_ort.schema.file.plain_files import identity
 
-if TYPE_CHECKING:
-    import pathlib
+with late:
     import shutil
 
-    from tflite_ort.cache import new_faces
     from tflite_ort.plan import recording
+
+if TYPE_CHECKING:
+    import pathlib
+
     from tflite_ort.plan.recording import Recorder
     from tflite_ort.providers.delegates import Delegate
     from tflite_ort.schema import Budgets, Model
-else:
-    shutil = late("shutil")
-    new_faces = late("tflite_ort.cache.new_faces")
-    recording = late("tflite_ort.plan.recording")
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -263,7 +261,7 @@ class PlanCache:
             hot = {
                 "about": {"model": name, "bytes": count},
                 "blobs": blobs,
-                "face": new_faces.face_row(model, subgraph),
+                "face": face_row(model, subgraph),
                 "plan": plan,
                 "called": recorder.called(),
                 "computed": computed,

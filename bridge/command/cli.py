@@ -6,7 +6,7 @@ import importlib.metadata
 import sys
 import warnings
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -16,10 +16,8 @@ from tflite_ort.command.help import VerbCommand, VerbGroup
 from tflite_ort.command.terminal import complain, say, warn
 from tflite_ort.command.verb_table import VERBS
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort import schema
-else:
-    schema = late("tflite_ort.schema")
 
 
 # Libraries alone take more.

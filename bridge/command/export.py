@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import onnx
 import typer
 from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
+from tflite_ort.base.files import made_folder
 from tflite_ort.bundles import open_bundle
 from tflite_ort.command.arguments import (
     AsJson,
@@ -58,7 +59,6 @@ from tflite_ort.command.export_options import (
 )
 from tflite_ort.command.export_summary import Verbose, print_summary
 from tflite_ort.command.outputs import STDOUT, file_at
-from tflite_ort.command.signatures import write_signatures
 from tflite_ort.command.terminal import (
     complain,
     new_console,
@@ -72,6 +72,7 @@ from tflite_ort.export.decoded import IMAGE
 from tflite_ort.export.exporting import export_onnx
 from tflite_ort.export.form import Form, Written
 from tflite_ort.export.shapes import as_exported
+from tflite_ort.export.signatures import signature_files, write_each
 from tflite_ort.generation.export import export_language_model, is_language_model
 from tflite_ort.model.batch import checked_batch
 from tflite_ort.model.opening import holds_bundle
@@ -79,7 +80,7 @@ from tflite_ort.model.resolvers import BuiltinOpResolver
 from tflite_ort.model.signature_model import signature_model
 from tflite_ort.prediction.answers import read_labels
 from tflite_ort.providers.exported_state import first_state
-from tflite_ort.schema import read_model
+from tflite_ort.schema import ExportError, Model, read_model
 from tflite_ort.verification.report import OFF
 
 # What is compared of a model that is decoded.
@@ -390,3 +391,19 @@ def _named_shape(text: str) -> tuple[str, list[int | str | None]]:
 def _size_of(text: str) -> int | str:
     """A number, or a name."""
     return int(text) if text.removeprefix("-").isdecimal() else text
+
+
+def write_signatures(model: Model, folder: Path, write: Callable[[str, Path], None]) -> None:
+    """Write a file for each signature that can be exported.
+
+    Raises:
+        Exit: with code 1 where one cannot be; which, and why, is said.
+        BridgeError: as of `write_each`.
+    """
+    files = signature_files(model, folder)
+    made_folder(folder)
+    refused = write_each(files, write)
+    for key, error in refused.items():
+        complain(ExportError(f"signature {key!r} is not written: {error}"))
+    if refused:
+        raise typer.Exit(1)

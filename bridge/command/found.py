@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -26,10 +26,8 @@ from tflite_ort.prediction.tensors import free_name
 from tflite_ort.prediction.units import IMAGES, suffix_of
 from tflite_ort.schema import DelegateError
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.prediction import answer_pictures
-else:
-    answer_pictures = late("tflite_ort.prediction.answer_pictures")
 
 Labels = Annotated[
     Path | None,

@@ -11,7 +11,7 @@ from enum import Enum
 from inspect import cleandoc, unwrap
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -29,12 +29,9 @@ from tflite_ort.command.verb_table import (
     example_lines,
 )
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort import schema
     from tflite_ort.base import hub
-else:
-    hub = late("tflite_ort.base.hub")
-    schema = late("tflite_ort.schema")
 
 _WORDS: dict[Any, str] = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
 # Help begins at this column at most; on a terminal of fewer columns it has lines of its own.

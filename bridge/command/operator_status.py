@@ -12,7 +12,8 @@ from tflite_ort.base.suggestions import suggestion
 from tflite_ort.schema import Op, TensorType
 from tflite_ort.schema.file.flow import INLINED
 from tflite_ort.versioning.known import KNOWN, known_versions, span
-from tflite_ort.versioning.type_versions import first_version
+from tflite_ort.versioning.operator_signature import Signature, TensorSignature
+from tflite_ort.versioning.rules import required_version
 
 Runs = Mapping[str, Sequence[str]]  # where it ran, with the reasons against what came earlier
 Record = Mapping[str, Mapping[str, Runs]]  # by operator and type
@@ -20,6 +21,10 @@ Record = Mapping[str, Mapping[str, Runs]]  # by operator and type
 ORT, MIXED, NUMPY, REFUSED = "ONNX Runtime", "ONNX Runtime or numpy", "numpy", "refused"
 EXPORTED = "exported"  # what the interpreter leaves to numpy, and a file has all the same
 INLINED_STATUS = "inlined"
+# TFLite's rules are asked about operators with tensors like these.
+SHAPE = (1, 1, 1, 1)
+INPUTS, OUTPUTS = 5, 2
+PLAIN = {"dilation_w_factor": 1, "dilation_h_factor": 1}  # options that are not 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +118,14 @@ def _lines(op: Op, record: Record) -> Iterator[str]:
         yield f"  {status.type.name.lower():<13} (from {status.since})  {place}"
         yield from (f"{'':>15} numpy: {reason}" for reason in status.reasons)
     yield "data of other types is refused"
+
+
+def first_version(op: Op, type: TensorType) -> int:
+    """The version that an operator needs all of whose tensors are of `type`; a later one may be
+    needed for what else it does."""
+    tensors = (TensorSignature(type, SHAPE, quantized=quantized) for quantized in (False, True))
+    required = (
+        required_version(Signature(op, (tensor,) * INPUTS, (tensor,) * OUTPUTS, PLAIN))
+        for tensor in tensors
+    )
+    return min(*required, known_versions(op)[-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy.typing as npt
 import typer
@@ -53,10 +53,8 @@ from tflite_ort.model.opening import holds_bundle
 from tflite_ort.prediction.answers import AUTO, read_labels
 from tflite_ort.prediction.preparation import Preparation
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.tasks import bundle_answers
-else:
-    bundle_answers = late("tflite_ort.tasks.bundle_answers")
 
 Array = npt.NDArray[Any]
 

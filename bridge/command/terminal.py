@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -24,12 +24,9 @@ from tflite_ort.base.optional import late
 from tflite_ort.command.activity import activity
 from tflite_ort.command.advice import on_the_command_line
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort import schema
     from tflite_ort.base import suggestions
-else:
-    schema = late("tflite_ort.schema")
-    suggestions = late("tflite_ort.base.suggestions")
 
 # What shells tell of a command that Ctrl-C ended.
 INTERRUPTED = 130

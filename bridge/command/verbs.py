@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -24,10 +24,8 @@ from tflite_ort.command.versions import versions_command
 from tflite_ort.providers.available import missing_providers, provider_reports
 from tflite_ort.schema import Op
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.tasks import drawing
-else:
-    drawing = late("tflite_ort.tasks.drawing")
 
 
 _OF_A_FILM = ("bundle", "out", "most", "provider", "provider_option")

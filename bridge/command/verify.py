@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy.typing as npt
 import typer
@@ -70,10 +70,8 @@ from tflite_ort.verification.verifying import NAMES
 from tflite_ort.verification.verifying import verify as verified
 from tflite_ort.versioning.resolver import OpResolver
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.interpreter import device_choice
-else:
-    device_choice = late("tflite_ort.interpreter.device_choice")
 
 Array = npt.NDArray[Any]
 

@@ -17,18 +17,13 @@ from tflite_ort.schema.values.sizes import may_differ
 from tflite_ort.versioning.registry import Entry, Pair
 from tflite_ort.versioning.resolver import OpResolver, operator_key
 
-if TYPE_CHECKING:
+with late:  # few models have operators that a user registered
     from tflite_ort.custom import functions, life_cycle
     from tflite_ort.schema.flex import lists, rewriting, tensor_arrays
     from tflite_ort.schema.values import attention_composite
+
+if TYPE_CHECKING:
     from tflite_ort.versioning.registration import Function, Registration
-else:  # few models have operators that a user registered
-    functions = late("tflite_ort.custom.functions")
-    life_cycle = late("tflite_ort.custom.life_cycle")
-    lists = late("tflite_ort.schema.flex.lists")
-    rewriting = late("tflite_ort.schema.flex.rewriting")
-    tensor_arrays = late("tflite_ort.schema.flex.tensor_arrays")
-    attention_composite = late("tflite_ort.schema.values.attention_composite")
 
 # The outputs of an operator with their shapes, None where these depend on data; it is told
 # whether the shapes that the file declares still hold.

@@ -12,24 +12,23 @@ import numpy as np
 
 from tflite_ort.base import entry_points
 from tflite_ort.decode import landmarks, scores
-from tflite_ort.decode.anchors import anchors_for
 from tflite_ort.decode.body_points import movenet, posenet
 from tflite_ort.decode.detections import (
     Outputs,
     Scored,
     anchored_detections,
+    anchors_for,
     listed_detections,
     scored_detections,
 )
 from tflite_ort.decode.efficientdet import PER_CELL, Normalization, efficientdet_of
 from tflite_ort.decode.face_mesh import BLENDSHAPE_POINTS, BLENDSHAPES
-from tflite_ort.decode.gestures import POINTS, add_hand_inputs, embedding
 from tflite_ort.decode.image_input import Projection
 from tflite_ort.decode.networks import INTERACTIVE, SEGMENTATION, Kind, Network
 from tflite_ort.decode.nodes import Nodes
+from tflite_ort.decode.other_inputs import POINTS, add_hand_inputs, embedding, pointed
 from tflite_ort.decode.picture_input import quantization_of
 from tflite_ort.decode.pixel_range import FROM_MINUS_ONE, FROM_ZERO
-from tflite_ort.decode.pointed import pointed
 from tflite_ort.decode.yolo import nanodet, yolo
 from tflite_ort.schema import Model, TensorType
 from tflite_ort.schema.file.custom_options import custom_options

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from tflite_ort.base.optional import late
 
+with late:  # what a model is can be told without it
+    from onnx import helper, numpy_helper
+
 if TYPE_CHECKING:
     import onnx
-    from onnx import helper, numpy_helper
-else:  # what a model is can be told without it
-    helper, numpy_helper = late("onnx.helper"), late("onnx.numpy_helper")
 
 Array = npt.NDArray[Any]
 # A value: its name, or a constant.

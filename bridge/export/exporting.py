@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import onnx
 
@@ -49,10 +49,8 @@ from tflite_ort.schema.values.operators import is_flex
 from tflite_ort.specialize.specialization import specialize
 from tflite_ort.versioning.resolver import OpResolver
 
-if TYPE_CHECKING:
+with late:  # few models have TensorFlow's operators
     from tflite_ort.export import left_out
-else:  # few models have TensorFlow's operators
-    left_out = late("tflite_ort.export.left_out")
 
 _ADVICE = f"custom_ops='domain' writes custom operators as nodes of the domain {DOMAIN}."
 _IN_NUMPY = "Interpreter has numpy kernels for these operators."

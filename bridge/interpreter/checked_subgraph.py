@@ -28,12 +28,12 @@ from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.file.errors import AbsentSizeError, OversizedError
 from tflite_ort.schema.values.sizes import LARGEST_SIZE
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.interpreter import intermediate
+
+if TYPE_CHECKING:
     from tflite_ort.plan.placements import Placement
     from tflite_ort.schema import Tensor, TensorType
-else:
-    intermediate = late("tflite_ort.interpreter.intermediate")
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]

@@ -21,39 +21,26 @@ from tflite_ort.schema.values import sizes
 from tflite_ort.state import State, Variable, initial_value
 
 # A plan that the cache has needs none of these.
-if TYPE_CHECKING:
+with late:
     import dataclasses
     import pathlib
     import tempfile
 
     from tflite_ort.batching import regrouping
     from tflite_ort.cache import folder as cache_folder
+    from tflite_ort.model import missing_operators
+    from tflite_ort.plan import build, failures, partition, placements, profiling
+    from tflite_ort.schema.values import resolve
+    from tflite_ort.specialize import specialization
+
+if TYPE_CHECKING:
     from tflite_ort.cache.plans import PlanCache, StoredEntry
     from tflite_ort.custom.kernels import BoundResolver
-    from tflite_ort.model import missing_operators
-    from tflite_ort.plan import build, failures, observers, partition, placements, profiling
     from tflite_ort.plan.build import Plan
     from tflite_ort.plan.context import PlanContext
     from tflite_ort.plan.memory import Memory
     from tflite_ort.plan.placements import LoadTimes
     from tflite_ort.schema import BridgeError, DelegateError, Specialized, TensorType
-    from tflite_ort.schema.values import resolve
-    from tflite_ort.specialize import specialization
-else:
-    dataclasses = late("dataclasses")
-    cache_folder = late("tflite_ort.cache.folder")
-    pathlib = late("pathlib")
-    tempfile = late("tempfile")
-    missing_operators = late("tflite_ort.model.missing_operators")
-    regrouping = late("tflite_ort.batching.regrouping")
-    build = late("tflite_ort.plan.build")
-    failures = late("tflite_ort.plan.failures")
-    observers = late("tflite_ort.plan.observers")
-    partition = late("tflite_ort.plan.partition")
-    placements = late("tflite_ort.plan.placements")
-    profiling = late("tflite_ort.plan.profiling")
-    resolve = late("tflite_ort.schema.values.resolve")
-    specialization = late("tflite_ort.specialize.specialization")
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -286,7 +273,7 @@ class SubgraphExecutor:
                 cache.store(self.subgraph, self._shapes, recorder, model, rows)
         finally:
             cache.discard(recorder)
-        return observers.observed(plan, self._context)
+        return build.observed(plan, self._context)
 
     # Making a plan ---------------------------------------------------------------------------
 
@@ -312,7 +299,7 @@ class SubgraphExecutor:
             asked: the intermediate results that it keeps.
         """
         graph = self._wanted(asked)
-        return observers.observed(build.make_plan(graph, self._limited(graph)), self._context)
+        return build.observed(build.make_plan(graph, self._limited(graph)), self._context)
 
     def _warn_of_regrouping(self, graph: Specialized) -> None:
         """Say once that samples of a batch run into each other, if inputs were resized so."""

@@ -33,18 +33,16 @@ from tflite_ort.providers.delegates import (
 from tflite_ort.providers.traits import FULL_PRECISION
 from tflite_ort.schema import StateError, TensorError
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.interpreter import device_choice, signatures
-    from tflite_ort.interpreter.signatures import SignatureRunner
     from tflite_ort.model import signature_model
+
+if TYPE_CHECKING:
+    from tflite_ort.interpreter.signatures import SignatureRunner
     from tflite_ort.model.opened_model import OpenedModel, Signature
     from tflite_ort.schema import Budgets, Model
     from tflite_ort.tuning.tuner import TuneChoice
     from tflite_ort.versioning.resolver import OpResolver
-else:
-    device_choice = late("tflite_ort.interpreter.device_choice")
-    signature_model = late("tflite_ort.model.signature_model")
-    signatures = late("tflite_ort.interpreter.signatures")
 
 Array = npt.NDArray[Any]
 

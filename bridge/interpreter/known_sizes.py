@@ -10,15 +10,15 @@ from tflite_ort.base.records import record
 from tflite_ort.plan.stored import StoredPlan
 from tflite_ort.schema.values import sizes
 
+with late:
+    from tflite_ort.plan import partition
+
 if TYPE_CHECKING:
     from tflite_ort.custom.kernels import BoundResolver
     from tflite_ort.fallback_kernels import Kernel
-    from tflite_ort.plan import partition
     from tflite_ort.plan.build import Plan
     from tflite_ort.schema import OperatorView, Specialized
     from tflite_ort.versioning.registry import Registry
-else:
-    partition = late("tflite_ort.plan.partition")
 
 Shape = tuple[int, ...]
 Shapes = Mapping[int, Shape]

@@ -17,34 +17,25 @@ from tflite_ort.providers.delegates import Delegate, named
 from tflite_ort.schema.file.budgets import Meter, chosen_budgets
 from tflite_ort.state import State
 
-if TYPE_CHECKING:
+with late:
     import pathlib
 
     from tflite_ort import schema
     from tflite_ort.cache import plans
-    from tflite_ort.cache.plans import PlanCache
     from tflite_ort.custom import kernels
-    from tflite_ort.fallback_kernels import Kernel
     from tflite_ort.model import batch as batches
     from tflite_ort.model import missing_operators, resolvers
     from tflite_ort.plan import context as contexts
-    from tflite_ort.plan.context import PlanContext
-    from tflite_ort.schema import Model
     from tflite_ort.schema.file import read
     from tflite_ort.tuning import tuner
+
+if TYPE_CHECKING:
+    from tflite_ort.cache.plans import PlanCache
+    from tflite_ort.fallback_kernels import Kernel
+    from tflite_ort.plan.context import PlanContext
+    from tflite_ort.schema import Model
     from tflite_ort.versioning.registry import Registry
     from tflite_ort.versioning.resolver import OpResolver
-else:
-    pathlib = late("pathlib")
-    batches = late("tflite_ort.model.batch")
-    missing_operators = late("tflite_ort.model.missing_operators")
-    resolvers = late("tflite_ort.model.resolvers")
-    schema = late("tflite_ort.schema")
-    kernels = late("tflite_ort.custom.kernels")
-    contexts = late("tflite_ort.plan.context")
-    read = late("tflite_ort.schema.file.read")
-    plans = late("tflite_ort.cache.plans")
-    tuner = late("tflite_ort.tuning.tuner")
 
 # The resolver of an interpreter that is given none.
 _DEFAULT_RESOLVER = "BuiltinOpResolver"

@@ -12,20 +12,18 @@ from tflite_ort.interpreter.details import op_details
 from tflite_ort.model.opening import model_source
 from tflite_ort.schema import TensorError
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort import metadata as model_metadata
     from tflite_ort.interpreter import shown
+    from tflite_ort.plan import profiling
+
+if TYPE_CHECKING:
     from tflite_ort.interpreter.checked_subgraph import CheckedSubgraph
     from tflite_ort.interpreter.loading import LoadedModel
     from tflite_ort.interpreter.signatures import SignatureRunner
     from tflite_ort.model.opened_model import Signature
-    from tflite_ort.plan import profiling
     from tflite_ort.plan.placements import LoadTimes, Placement
     from tflite_ort.schema import Model
-else:
-    model_metadata = late("tflite_ort.metadata")
-    shown = late("tflite_ort.interpreter.shown")
-    profiling = late("tflite_ort.plan.profiling")
 
 
 class ToolMethods(ABC):

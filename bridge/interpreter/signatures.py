@@ -14,16 +14,15 @@ from tflite_ort.interpreter.checked_subgraph import CheckedSubgraph
 from tflite_ort.model.opened_model import Signature
 from tflite_ort.schema import BridgeError, TensorError
 
-if TYPE_CHECKING:
+with late:
     import asyncio
 
     from tflite_ort.base import foreign_arrays
     from tflite_ort.interpreter import shown
+
+if TYPE_CHECKING:
     from tflite_ort.plan.placements import LoadTimes, Placement
     from tflite_ort.plan.profiling import OperatorTime
-else:
-    asyncio, shown = late("asyncio"), late("tflite_ort.interpreter.shown")
-    foreign_arrays = late("tflite_ort.base.foreign_arrays")
 
 Array = npt.NDArray[Any]
 

@@ -21,13 +21,12 @@ from tflite_ort.schema.file.element_types import (
     type_of,
 )
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.base import foreign_arrays
-    from tflite_ort.schema import Tensor
     from tflite_ort.schema.values import semantics
-else:
-    foreign_arrays = late("tflite_ort.base.foreign_arrays")
-    semantics = late("tflite_ort.schema.values.semantics")
+
+if TYPE_CHECKING:
+    from tflite_ort.schema import Tensor
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]

@@ -6,19 +6,20 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.machinery import ModuleSpec
+from inspect import signature
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tflite_ort.base.closing import Closing
 from tflite_ort.base.optional import late, optional_module
 from tflite_ort.base.warned import warn_caller
 from tflite_ort.cache.choice import CacheChoice
 from tflite_ort.compiled_model import compiled_model
+from tflite_ort.compiled_model.compiled_model import CompiledModel
 from tflite_ort.compiled_model.vendor_options import VENDOR_CLASSES
 from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.interpreter.signatures import SignatureRunner
 from tflite_ort.litert.custom_interpreter import InterpreterWithCustomOps
-from tflite_ort.litert.preset import preset
 from tflite_ort.model.opening import check_hybrid, check_threads
 from tflite_ort.providers.delegates import (
     AUTO,
@@ -31,12 +32,9 @@ from tflite_ort.providers.delegates import (
 from tflite_ort.providers.precision import check_precision
 from tflite_ort.providers.traits import FULL_PRECISION
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.base import suggestions
     from tflite_ort.litert import mediapipe_names
-else:
-    suggestions = late("tflite_ort.base.suggestions")
-    mediapipe_names = late("tflite_ort.litert.mediapipe_names")
 
 _INTERPRETER: Mapping[str, Any] = {
     "Delegate": Delegate,
@@ -354,3 +352,34 @@ def _attach(package: ModuleType, attribute: str, value: Any) -> tuple[ModuleType
     previous = vars(package).get(attribute)
     setattr(package, attribute, value)
     return package, attribute, previous
+
+
+def preset(kind: Any, arguments: Mapping[str, Any]) -> Any:
+    """`kind` with these arguments of `Interpreter` where its caller gives none, if it is a class of
+    interpreters or compiled models; else `kind` itself."""
+    if not arguments or not isinstance(kind, type):
+        return kind
+    if issubclass(kind, CompiledModel):
+        return _derived(kind, {"_preset": dict(arguments)})
+    if not issubclass(kind, Interpreter):
+        return kind
+    parameters = signature(kind)
+
+    def init(self: Any, *args: Any, **named: Any) -> None:
+        given = dict(parameters.bind(*args, **named).arguments)
+        given.update(given.pop("arguments", {}))  # those of InterpreterWithCustomOps
+        missing = {name: value for name, value in arguments.items() if given.get(name) is None}
+        if given.get("experimental_op_resolver_type") is OpResolverType.BUILTIN_REF:
+            missing.pop("providers", None)
+        kind.__init__(self, **{**given, **missing})
+
+    def reduce(self: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        reopened, (_, known) = kind.__reduce__(self)
+        return reopened, (kind, known)  # which have the arguments by now
+
+    return _derived(kind, {"__init__": init, "__reduce__": reduce})
+
+
+def _derived(kind: type, attributes: Mapping[str, Any]) -> type:
+    about = {"__doc__": kind.__doc__, "__module__": kind.__module__}
+    return type(kind.__name__, (kind,), {**about, **attributes})

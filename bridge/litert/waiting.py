@@ -12,14 +12,11 @@ from collections.abc import Sequence
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from tflite_ort.base.optional import late
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.litert import environment
-else:
-    environment = late("tflite_ort.litert.environment")
 
 VARIABLE = "TFLITE_ORT_INSTALL_AS"
 

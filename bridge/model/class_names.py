@@ -16,11 +16,11 @@ from tflite_ort.metadata import Metadata
 from tflite_ort.schema import Model
 from tflite_ort.schema.file.model_metadata import AssociatedFileType, SubGraphMetadata
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.decode import kinds
+
+if TYPE_CHECKING:
     from tflite_ort.decode.networks import Kind
-else:
-    kinds = late("tflite_ort.decode.kinds")
 
 AXIS_LABELS = AssociatedFileType.TENSOR_AXIS_LABELS
 # What ultralytics packs behind a model, and the most bytes of it that are read.

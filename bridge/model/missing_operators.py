@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import record
@@ -24,12 +23,9 @@ from tflite_ort.schema.values.operators import FLEX, Key, is_flex
 from tflite_ort.versioning.known import KNOWN, is_known, known_versions, span
 from tflite_ort.versioning.resolver import OpResolver, operator_key
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.schema.file import flex_table
     from tflite_ort.versioning import runtime
-else:
-    flex_table = late("tflite_ort.schema.file.flex_table")
-    runtime = late("tflite_ort.versioning.runtime")
 
 _ADVICE = (
     "Use a newer tflite-ort, give the interpreter a resolver that has these operators, "

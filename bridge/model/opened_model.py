@@ -12,11 +12,11 @@ import numpy.typing as npt
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import record
 
+with late:
+    from tflite_ort.schema.file import model as model_tables
+
 if TYPE_CHECKING:
     from tflite_ort.schema import Model, SignatureDef, Tensor, TensorType
-    from tflite_ort.schema.file import model as model_tables
-else:
-    model_tables = late("tflite_ort.schema.file.model")
 
 Array = npt.NDArray[Any]
 

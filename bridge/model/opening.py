@@ -21,16 +21,13 @@ from tflite_ort.schema.file.plain_files import (
     identity,
 )
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.base import hub, suggestions
     from tflite_ort.bundles import bundle
-    from tflite_ort.schema import Budgets, Model
     from tflite_ort.schema.file import read
-else:
-    read = late("tflite_ort.schema.file.read")
-    bundle = late("tflite_ort.bundles.bundle")
-    hub = late("tflite_ort.base.hub")
-    suggestions = late("tflite_ort.base.suggestions")
+
+if TYPE_CHECKING:
+    from tflite_ort.schema import Budgets, Model
 
 Array = npt.NDArray[Any]
 

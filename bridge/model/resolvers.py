@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cache
-from typing import TYPE_CHECKING
 
 from tflite_ort.base.optional import late, referenced
 from tflite_ort.fallback_kernels import Kernel, custom_kernel, kernel
@@ -13,10 +12,8 @@ from tflite_ort.schema.values.operators import ANY_FLEX
 from tflite_ort.versioning.registry import Registry
 from tflite_ort.versioning.resolver import MutableOpResolver, OpResolver
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.base import entry_points
-else:
-    entry_points = late("tflite_ort.base.entry_points")
 
 # The custom operators that TFLite runs unasked: its resolver has them, XNNPACK takes them, or
 # TensorFlow's delegate does.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
@@ -327,3 +328,35 @@ def _check_kernels(graph: Specialized, assignment: Assignment, kernels: Registry
     ]
     if missing:
         raise Untranslatable("These operators cannot run:\n" + "\n".join(missing))
+
+
+# Who is told of the plans that run: how it is measured where operators run.
+
+Observer = Callable[[Plan, PlanContext], None]
+
+_observers: list[Observer] = []
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """Within the context `observer` is called for each plan that is made, once, when the plan has
+    run for the first time without an error. A plan that the cache has was told when it was made."""
+    _observers.append(observer)
+    try:
+        yield
+    finally:
+        _observers.remove(observer)
+
+
+def observed(plan: Plan, context: PlanContext) -> Plan:
+    """`plan`, whose first run without an error is told to all who observe now."""
+    if not _observers:
+        return plan
+    waiting = list(_observers)
+
+    def run() -> None:
+        plan.run()
+        while waiting:
+            waiting.pop()(plan, context)
+
+    return replace(plan, run=run)

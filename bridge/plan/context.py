@@ -18,12 +18,12 @@ from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.state import State
 from tflite_ort.tuning.session_target import session_target
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.plan import profiling
+
+if TYPE_CHECKING:
     from tflite_ort.plan.recording import Recorder
     from tflite_ort.tuning.tuner import Tuner
-else:
-    profiling = late("tflite_ort.plan.profiling")
 
 
 @record

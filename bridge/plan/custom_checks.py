@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,8 @@ from tflite_ort.plan.runs import Run
 from tflite_ort.schema import KernelError, OperatorView, Specialized, TensorView
 from tflite_ort.specialize.folding import run_kernel
 
-if TYPE_CHECKING:
+with late:
     import ml_dtypes
-else:
-    ml_dtypes = late("ml_dtypes")
 
 Array = npt.NDArray[Any]
 

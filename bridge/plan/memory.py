@@ -15,11 +15,11 @@ from tflite_ort.schema import InsufficientMemory, KernelError, Specialized, Stat
 from tflite_ort.schema.values.sizes import LARGEST_SIZE, known_product
 from tflite_ort.state import State, Variable
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.plan import partition
+
+if TYPE_CHECKING:
     from tflite_ort.plan.partition import Partition
-else:
-    partition = late("tflite_ort.plan.partition")
 
 Array = npt.NDArray[Any]
 

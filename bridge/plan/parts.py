@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,11 +29,8 @@ from tflite_ort.schema import Op, OperatorView, TensorView
 from tflite_ort.schema.values.sizes import is_known, known_product
 from tflite_ort.state import Whole, Window
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.opmap.rules.nodes import token_heads, token_rows
-else:
-    token_heads = late("tflite_ort.opmap.rules.nodes.token_heads")
-    token_rows = late("tflite_ort.opmap.rules.nodes.token_rows")
 
 # Those of which one Slice is made, of what they read.
 _SLICES = (Op.SLICE, Op.STRIDED_SLICE)

@@ -36,13 +36,12 @@ from tflite_ort.schema import BridgeError, DelegateError, TensorType, TensorView
 from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.state import State, Whole, Window
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.plan import placements, stored_operators
+
+if TYPE_CHECKING:
     from tflite_ort.plan.placements import Placement
     from tflite_ort.plan.stored_operators import StoredKernels
-else:
-    placements = late("tflite_ort.plan.placements")
-    stored_operators = late("tflite_ort.plan.stored_operators")
 
 Array = npt.NDArray[Any]
 Explain = Callable[[str, int, Memory, DelegateError], BridgeError]

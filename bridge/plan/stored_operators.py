@@ -34,13 +34,12 @@ from tflite_ort.schema.values.sizes import unknown_size
 from tflite_ort.schema.values.view import Blocks, Packed
 from tflite_ort.specialize.called_subgraphs import CALLERS
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.fallback_kernels import state
-    from tflite_ort.fallback_kernels.control_flow import Call
     from tflite_ort.schema.file import custom_options
-else:
-    state = late("tflite_ort.fallback_kernels.state")
-    custom_options = late("tflite_ort.schema.file.custom_options")
+
+if TYPE_CHECKING:
+    from tflite_ort.fallback_kernels.control_flow import Call
 
 Array = npt.NDArray[Any]
 

@@ -17,13 +17,12 @@ from tflite_ort.model.other_names import other_names
 from tflite_ort.prediction.array_files import Array, InputError, open_plain
 from tflite_ort.schema import Model
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.decode import decoding
-    from tflite_ort.decode.networks import Kind
     from tflite_ort.providers import onnx_file
-else:
-    decoding = late("tflite_ort.decode.decoding")
-    onnx_file = late("tflite_ort.providers.onnx_file")
+
+if TYPE_CHECKING:
+    from tflite_ort.decode.networks import Kind
 
 Size = tuple[int, int]
 

@@ -7,7 +7,7 @@ import os
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -33,10 +33,8 @@ from tflite_ort.providers.traits import traits_of
 from tflite_ort.schema import BatchWarning, Model, TensorError, Unbatchable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.interpreter import device_choice
-else:
-    device_choice = late("tflite_ort.interpreter.device_choice")
 
 ModelSource = str | os.PathLike[str] | bytes | memoryview
 

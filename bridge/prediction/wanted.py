@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tflite_ort.base.files import made_folder, writing
 from tflite_ort.base.optional import late
@@ -17,10 +17,8 @@ from tflite_ort.prediction.tensors import OutputColumn
 from tflite_ort.prediction.units import IMAGES, suffix_of
 from tflite_ort.schema import Model
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.prediction import answer_pictures
-else:
-    answer_pictures = late("tflite_ort.prediction.answer_pictures")
 
 
 @dataclass(frozen=True, slots=True)

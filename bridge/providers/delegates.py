@@ -17,18 +17,15 @@ from tflite_ort.providers.session import ORT_RELEASE, ORT_VERSION
 from tflite_ort.providers.traits import CPU, FULL_PRECISION, WRONG_BEFORE, traits_of
 from tflite_ort.schema import DelegateError, MissingDelegate, OperatorView
 
-if TYPE_CHECKING:
+with late:
     import dataclasses
 
     from tflite_ort.providers import candidates, trials
     from tflite_ort.providers import precision as precisions
+
+if TYPE_CHECKING:
     from tflite_ort.providers.candidates import Candidate
     from tflite_ort.schema import Op
-else:
-    dataclasses = late("dataclasses")
-    candidates = late("tflite_ort.providers.candidates")
-    precisions = late("tflite_ort.providers.precision")
-    trials = late("tflite_ort.providers.trials")
 
 # What stands for a delegate in `providers`: a name, or a name and options.
 ProviderChoice = str | tuple[str, Mapping[str, Any]]

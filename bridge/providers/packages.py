@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tflite_ort.base.optional import late, optional_module
 from tflite_ort.providers.traits import TRAITS, traits_of
 from tflite_ort.schema import DelegateError
 
-if TYPE_CHECKING:
+with late:
     import pkgutil
-else:
-    pkgutil = late("pkgutil")
 
 _PACKAGES = "onnxruntime_ep_"
 

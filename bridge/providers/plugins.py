@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import record
@@ -20,10 +19,8 @@ from tflite_ort.providers.packages import package_library, package_providers, pl
 from tflite_ort.providers.session import available_providers, devices, register_library
 from tflite_ort.schema import DelegateError, MissingDelegate
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.base import suggestions
-else:
-    suggestions = late("tflite_ort.base.suggestions")
 
 _LIBRARY = (".so", ".dll", ".dylib")
 # The name of any shared library, also with a version behind it.

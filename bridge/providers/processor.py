@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import TYPE_CHECKING
 
 from tflite_ort.base.optional import late
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.providers import trials
-else:
-    trials = late("tflite_ort.providers.trials")
 
 # As many bytes of Linux's list of processors describe the first one.
 _PROCESSOR_BYTES = 4096

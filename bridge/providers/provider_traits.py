@@ -10,11 +10,11 @@ from tflite_ort.base.optional import late
 from tflite_ort.base.records import field, record
 from tflite_ort.providers import conditions
 
+with late:
+    from tflite_ort import opmap  # a session of a stored graph needs nothing of it
+
 if TYPE_CHECKING:
-    from tflite_ort import opmap
     from tflite_ort.opmap import Target
-else:
-    opmap = late("tflite_ort.opmap")  # a session of a stored graph needs nothing of it
 
 
 def _plain() -> Target:

@@ -27,9 +27,7 @@ from tflite_ort.providers.traits import MEMORY_OF_VENDOR, traits_of
 from tflite_ort.schema import DelegateError
 from tflite_ort.schema.values.complex_pairs import paired
 
-if TYPE_CHECKING:
-    import pathlib
-
+with late:
     from tflite_ort.providers import (
         left_sessions,
         messages,
@@ -38,13 +36,9 @@ if TYPE_CHECKING:
         optimizers,
         session_compatibility,
     )
-else:
-    left_sessions = late("tflite_ort.providers.left_sessions")
-    messages = late("tflite_ort.providers.messages")
-    native_libraries = late("tflite_ort.providers.native_libraries")
-    node_times = late("tflite_ort.providers.node_times")
-    optimizers = late("tflite_ort.providers.optimizers")
-    session_compatibility = late("tflite_ort.providers.session_compatibility")
+
+if TYPE_CHECKING:
+    import pathlib
 
 Array = npt.NDArray[Any]
 

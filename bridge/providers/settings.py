@@ -26,14 +26,12 @@ from tflite_ort.providers.threads import session_options, shares_threads
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.schema import DelegateError
 
-if TYPE_CHECKING:
-    import pathlib
-
+with late:
     from tflite_ort.providers import native_libraries
     from tflite_ort.providers import precision as precisions
-else:
-    precisions = late("tflite_ort.providers.precision")
-    native_libraries = late("tflite_ort.providers.native_libraries")
+
+if TYPE_CHECKING:
+    import pathlib
 
 # Products with 4-bit weights are in float32, not with activations rounded to 8 bits: see
 # docs/numbers.md.

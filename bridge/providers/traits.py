@@ -17,15 +17,14 @@ from tflite_ort.providers.provider_traits import ProviderTraits, WrongResult
 from tflite_ort.providers.roundings import HTP
 from tflite_ort.schema import TensorType
 
+with late:
+    from tflite_ort import opmap  # a session of a stored graph needs nothing of it
+    from tflite_ort.base import entry_points
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tflite_ort import opmap
-    from tflite_ort.base import entry_points
     from tflite_ort.opmap import Target
-else:
-    entry_points = late("tflite_ort.base.entry_points")
-    opmap = late("tflite_ort.opmap")  # a session of a stored graph needs nothing of it
 
 # ONNX Runtime's own kernels for the CPU.
 CPU = "CPUExecutionProvider"

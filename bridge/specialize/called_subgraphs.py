@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import replace
@@ -15,11 +15,8 @@ from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.specialize.resources import Resources, same_size, wider
 from tflite_ort.state import initial_value
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.schema.loops import loop_rows, trip_count
-else:
-    loop_rows = late("tflite_ort.schema.loops.loop_rows")
-    trip_count = late("tflite_ort.schema.loops.trip_count")
 
 Views = Sequence[TensorView]
 # Specialises a subgraph for what the caller gives it: None for one that it gives nothing.

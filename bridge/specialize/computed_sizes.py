@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy.typing as npt
 
@@ -26,10 +26,8 @@ from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.schema.shapes import stablehlo as windows
-else:
-    windows = late("tflite_ort.schema.shapes.stablehlo")
 
 _STRING = 40  # bytes of the shortest, in Python
 # These pad what they read, on the way to a result.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +12,8 @@ from tflite_ort.schema import KernelError, Model, Op, TensorView
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
 from tflite_ort.schema.values.view import VariableKey
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.fallback_kernels import state
-else:
-    state = late("tflite_ort.fallback_kernels.state")
 
 Tables = Mapping[VariableKey, npt.NDArray[np.object_]]
 

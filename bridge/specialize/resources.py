@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import field, record, replace
@@ -15,10 +15,8 @@ from tflite_ort.schema.values.view import Array, VariableKey
 from tflite_ort.specialize.hash_tables import Tables, table_key
 from tflite_ort.specialize.list_sizes import ListSizes
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.schema.arithmetic import generators
-else:
-    generators = late("tflite_ort.schema.arithmetic.generators")
 
 # These give out a handle, which is known before the run; they are not run.
 NAMES = frozenset({Op.VAR_HANDLE, Op.HASHTABLE})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,12 +31,9 @@ from tflite_ort.tasks.options import BaseOptions
 from tflite_ort.tasks.rects import Rect
 from tflite_ort.tuning.session_target import session_target
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.interpreter import device_choice
     from tflite_ort.prediction import answers
-else:
-    answers = late("tflite_ort.prediction.answers")
-    device_choice = late("tflite_ort.interpreter.device_choice")
 
 Array = npt.NDArray[Any]
 

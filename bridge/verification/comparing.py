@@ -31,7 +31,6 @@ from tflite_ort.verification.judgement import (
 from tflite_ort.verification.kept import ArrayFile, KeptArrays
 from tflite_ort.verification.known import is_hybrid, known_difference
 from tflite_ort.verification.onnx_runtime import OnnxRuntime
-from tflite_ort.verification.options import option_texts
 from tflite_ort.verification.results import (
     CONSTANT,
     CalledOperator,
@@ -42,6 +41,7 @@ from tflite_ort.verification.results import (
     TensorResult,
     Values,
     Verdict,
+    option_texts,
 )
 from tflite_ort.verification.runtimes import (
     Litert,

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.comparison.differences import Difference, Tolerance
+from tflite_ort.schema import Table
+from tflite_ort.schema.file.tables import fields_of
 
 Array = npt.NDArray[Any]
 
 
 # Why an operator is not run alone, if its result is computed at load.
 CONSTANT = "it depends on constants alone"
+_LONG = 200  # characters of an option's text
 
 
 class Verdict(StrEnum):
@@ -260,3 +264,23 @@ class Results:
         """The worst of the runtimes'."""
         order = list(Verdict)
         return max((each.verdict for each in self.runtimes), key=order.index, default=Verdict.EXACT)
+
+
+def option_texts(options: Any) -> dict[str, str]:
+    """The options of an operator as text, by name; long texts are cut."""
+    if isinstance(options, Table):
+        pairs = ((name, getattr(options, name)) for name in fields_of(type(options)))
+    elif isinstance(options, dict):
+        pairs = ((str(name), value) for name, value in options.items())
+    else:
+        return {}
+    return {name: _text(value) for name, value in pairs}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, bytes) or (isinstance(value, np.ndarray) and value.size > _LONG):
+        return f"{len(value)} bytes" if isinstance(value, bytes) else f"{value.size} values"
+    text = str(value)
+    return text if len(text) <= _LONG else f"{text[:_LONG]}..."

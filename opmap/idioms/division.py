@@ -1,7 +1,9 @@
-"""DIV, FLOOR_DIV and FLOOR_MOD, whose integer divisors must not be 0."""
+"""DIV, FLOOR_DIV and FLOOR_MOD, whose integer divisors must not be 0; POW, whose integer exponents
+must not be negative."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -116,3 +118,34 @@ def modulo_of_integers(g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     one by -1, which would end the process, is left by 1 too: nothing."""
     one = g.ints(1)
     return g.op("Mod", a, g.op("Where", g.op("Equal", b, g.ints(-1)), one, b))
+
+
+def power(op: OperatorView[Any], g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Pow; of integers the graph fails on a negative exponent, unless a kernel is available.
+
+    Integers that overflow give the lowest one, in ONNX Runtime and in TFLite. But for a single
+    exponent that broadcasts TFLite multiplies, and wraps.
+    """
+    if op.output.type is not TensorType.INT32:
+        return g.op("Pow", a, b)
+    exponents, negative = op["input2"], g.op("Less", b, g.constant(0, np.int32))
+    known = exponents.data
+    if g.target.fallback if known is None else np.any(known < 0):
+        raise Untranslatable("integer exponent that may be negative")
+    if known is None:
+        b = failing(g, g.cast(b, ir.DataType.INT64), negative)
+    if exponents.dynamic or prod(exponents.shape) != 1 or exponents.shape == op["input1"].shape:
+        return g.op("Pow", a, b)
+    return _integer_power(g, a, b, 31 if known is None else int(known.max()).bit_length())
+
+
+def _integer_power(g: Graph, a: ir.Value, b: ir.Value, bits: int) -> ir.Value:
+    """a ** b by repeated squares, one for every bit of the exponent b."""
+    two, one = g.ints(2), g.constant(1, np.int32)
+    power, rest = one, g.cast(b, ir.DataType.INT64)
+    for bit in range(max(bits, 1)):
+        if bit:
+            rest, a = g.op("Div", rest, two), g.op("Mul", a, a)
+        is_set = g.cast(g.op("Mod", rest, two), ir.DataType.BOOL)
+        power = g.op("Mul", power, g.op("Where", is_set, a, one))
+    return power

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.base.optional import late
+from tflite_ort.base.records import record
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import TensorView, Untranslatable
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
-
-if TYPE_CHECKING:
-    from tflite_ort.schema.arithmetic import progressions
-    from tflite_ort.schema.arithmetic.progressions import Progression
-else:
-    progressions = late("tflite_ort.schema.arithmetic.progressions")
 
 Array = npt.NDArray[Any]
 
@@ -181,7 +175,7 @@ def _edges(shift: int, bits: int) -> Progression:
     """The products at which the result goes from k to k + 1, of the results from 0 up that have so
     many bits; for a shift of at most 0."""
     count = min(2**bits, 2 ** max(32 + shift, 0))
-    return progressions.Progression(((1 << -shift) - (shift < 0)) << 30, 1 << (31 - shift), count)
+    return Progression(((1 << -shift) - (shift < 0)) << 30, 1 << (31 - shift), count)
 
 
 def shifted_right(g: Graph, value: ir.Value, by: Array) -> ir.Value:
@@ -318,3 +312,48 @@ def exact_product(g: Graph, value: ir.Value, matrix: npt.NDArray[Any], largest: 
         return g.cast(product, ir.DataType.DOUBLE)
     wide = g.cast(value, ir.DataType.DOUBLE)
     return g.op("MatMul", wide, g.constants.add(matrix.astype(np.float64), "weights"))
+
+
+# Where an arithmetic progression stands beside the multiples of a number, in as many steps as
+# Euclid's algorithm takes.
+
+
+@record
+class Progression:
+    """The integers ``start + k * step`` of k from 0 up to `terms`, which is left out."""
+
+    start: int
+    step: int
+    terms: int
+
+    def is_near(self, modulus: int, low: int, high: int) -> bool:
+        """Whether one of them is `low` to `high` above a multiple of `modulus`; none where `low` is
+        above `high`."""
+        if low > high:
+            return False
+        if high - low + 1 >= modulus:
+            return self.terms > 0
+        first, last = (low - self.start) % modulus, (high - self.start) % modulus
+        if first > last:  # 0 is between
+            return self.terms > 0
+        found = _first(self.step % modulus, modulus, first, last)
+        return found is not None and found < self.terms
+
+
+def _first(step: int, modulus: int, low: int, high: int) -> int | None:
+    """The first k from 0 up of which ``k * step % modulus`` is from `low` to `high`; None for none.
+
+    Args:
+        step: from 0 to below `modulus`, as `low` and `high`, which is not below `low`.
+    """
+    if low == 0:
+        return 0
+    if step == 0:
+        return None
+    k = -(-low // step)
+    if k * step <= high:
+        return k
+    # No multiple of the step is from `low` to `high`. After m rounds one is from there, less
+    # m * modulus, so that m * modulus is as far below a multiple of the step.
+    rounds = _first(modulus % step, step, -high % step, -low % step)
+    return None if rounds is None else -(-(low + rounds * modulus) // step)

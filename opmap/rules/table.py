@@ -49,13 +49,13 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "paired cells",
-        *(_GROUPS, "operators.groups:paired"),
+        *(_GROUPS, "operators.paired_cells:paired"),
         *((frozenset({Op.UNIDIRECTIONAL_SEQUENCE_LSTM}),), cpu),
         *(_EXACT, "1.55 bidirectional LSTM of int8", _TESTS + "test_paired_cells.py"),
     ),
     Rule(
         "pooled columns",
-        *(_GROUPS, "operators.groups:pooled"),
+        *(_GROUPS, "operators.pooled_columns:pooled"),
         *((frozenset({Op.MAX_POOL_2D, Op.CONV_2D}),), cpu),
         *(_EXACT, "1.16 rock_paper_scissors", _TESTS + "test_pooled_columns.py"),
     ),

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.base.optional import late
 
-if TYPE_CHECKING:
+with late:
     import ml_dtypes
-else:
-    ml_dtypes = late("ml_dtypes")
 
 K = TypeVar("K")
 

@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +20,9 @@ import numpy.typing as npt
 from tflite_ort.base.optional import late
 from tflite_ort.schema.file.errors import ModelError, UnreadableModel
 
-if TYPE_CHECKING:
+with late:
     import mmap
     import pathlib
-else:
-    mmap = late("mmap")
-    pathlib = late("pathlib")
 
 Array = npt.NDArray[Any]
 

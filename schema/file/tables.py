@@ -15,12 +15,11 @@ from tflite_ort.base.optional import late
 from tflite_ort.base.records import record
 from tflite_ort.schema.file.fields import Field, Local
 
-if TYPE_CHECKING:
+with late:
     import dataclasses
 
+if TYPE_CHECKING:
     from tflite_ort.schema.file.enums import Op
-else:
-    dataclasses = late("dataclasses")
 
 Array = npt.NDArray[Any]
 

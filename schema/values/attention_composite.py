@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,8 @@ from tflite_ort.schema.file.options import GatherOptions, ShapeOptions
 from tflite_ort.schema.file.stablehlo_options import StableHLOCompositeOptions
 from tflite_ort.schema.file.tables import Table
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.schema.file import custom_options
-else:
-    custom_options = late("tflite_ort.schema.file.custom_options")
 
 _NAME = "odml.scaled_dot_product_attention"
 _TURNED = (0, 2, 1, 3)

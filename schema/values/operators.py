@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tflite_ort.base.optional import late
 from tflite_ort.schema.file.element_types import TensorType, named_types
@@ -31,12 +31,9 @@ from tflite_ort.schema.values.lstm import BIDIRECTIONAL_LSTM_INPUTS, LSTM_INPUTS
 from tflite_ort.schema.values.made_once import MadeOnce
 from tflite_ort.schema.values.view import OperatorView
 
-if TYPE_CHECKING:
+with late:  # few models have operators of TensorFlow
     from tflite_ort.schema.file import flex_table
     from tflite_ort.schema.values import flex
-else:  # few models have operators of TensorFlow
-    flex_table = late("tflite_ort.schema.file.flex_table")
-    flex = late("tflite_ort.schema.values.flex")
 
 Key = Op | str  # a builtin operator, or the name of a custom one
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -39,10 +39,8 @@ from tflite_ort.schema.values.view import (
     TensorView,
 )
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.schema.file import custom_options
-else:
-    custom_options = late("tflite_ort.schema.file.custom_options")
 
 _Op = BuiltinOperator
 # What may set variables among its inputs anew; any other operator only reads them.

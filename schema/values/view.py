@@ -15,11 +15,11 @@ from tflite_ort.schema.file.element_types import CODES, NUMPY_DTYPE, TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.sizes import UnknownSize
 
+with late:
+    from tflite_ort.schema.values import semantics
+
 if TYPE_CHECKING:
     from tflite_ort.schema.file.enums import BuiltinOperator
-    from tflite_ort.schema.values import semantics
-else:
-    semantics = late("tflite_ort.schema.values.semantics")
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]

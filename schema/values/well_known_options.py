@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,10 +20,8 @@ from tflite_ort.schema.file.layer_options import Pool2DOptions, TransposeConvOpt
 from tflite_ort.schema.values.operators import FLEX
 from tflite_ort.schema.values.view import OperatorView
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.schema.values import flex
-else:
-    flex = late("tflite_ort.schema.values.flex")
 
 T = TypeVar("T")
 UInt64 = int

@@ -6,12 +6,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.accepted_types import accepted_types
 from tests.one_op import T, one_op_model, ours
 from tests.oracle import litert
 from tests.samples import SAMPLES, sample
 from tflite_ort.schema import CastOptions, Op, SqueezeOptions, TensorType
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
-from tflite_ort.versioning.type_versions import accepted_types
 
 FLOAT32, STRING = TensorType.FLOAT32, TensorType.STRING
 FLOAT8 = (TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2)

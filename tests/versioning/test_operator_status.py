@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.accepted_types import accepted_types
 from tflite_ort.command.operator_status import (
     MIXED,
     NUMPY,
     ORT,
     REFUSED,
+    first_version,
     operator_text,
     read_record,
     status_of,
@@ -23,7 +25,6 @@ from tflite_ort.schema import Op, TensorType
 from tflite_ort.schema.file.flow import INLINED
 from tflite_ort.schema.values.operators import data_types
 from tflite_ort.versioning.known import known_versions
-from tflite_ort.versioning.type_versions import accepted_types, first_version
 
 RECORD = read_record()
 OPERATORS = [op for op in Op if known_versions(op)]

@@ -44,11 +44,11 @@ from tflite_ort.opmap.rules.rule import Rest
 from tflite_ort.schema import Conv2DOptions, OperatorView, TensorType
 from tflite_ort.schema.values.sizes import is_known
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.opmap.idioms import hybrid_products
+
+if TYPE_CHECKING:
     from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix
-else:
-    hybrid_products = late("tflite_ort.opmap.idioms.hybrid_products")
 
 Cells = npt.NDArray[np.int32]
 View = OperatorView[Conv2DOptions]

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from tflite_ort.base.optional import late
 from tflite_ort.base.records import record
@@ -20,18 +19,8 @@ from tflite_ort.opmap.rules.table import RULES
 from tflite_ort.schema import Op
 from tflite_ort.versioning.registry import Registry
 
-if TYPE_CHECKING:
-    from tflite_ort.opmap.rules.operators import (
-        paired_cells,
-        pooled_columns,
-        returns,
-        unrolled_nodes,
-    )
-else:
-    unrolled_nodes = late("tflite_ort.opmap.rules.operators.unrolled_nodes")
-    paired_cells = late("tflite_ort.opmap.rules.operators.paired_cells")
-    pooled_columns = late("tflite_ort.opmap.rules.operators.pooled_columns")
-    returns = late("tflite_ort.opmap.rules.operators.returns")
+with late:
+    from tflite_ort.opmap.rules.operators import returns, unrolled_nodes
 
 
 @record
@@ -110,21 +99,6 @@ def _in_order(present: frozenset[Op]) -> Sequence[tuple[Stage, Sequence[Rule]]]:
 
 def _add(grouped: dict[int, Group], group: Group) -> None:
     grouped.update((each.index, group) for each in group.operators)
-
-
-def paired(around: GroupsAround) -> Iterator[Group]:
-    """Pairs of LSTMs of codes that run side by side."""
-    if sum(op.op is Op.UNIDIRECTIONAL_SEQUENCE_LSTM for op in around.operators) > 1:
-        for pair, plan in paired_cells.pairs(around.operators):
-            if around.own(pair):
-                yield Group(pair, plan, pair[-1])
-
-
-def pooled(around: GroupsAround) -> Iterator[Group]:
-    """Convolutions of codes and the maximum behind them."""
-    for pair, plan in pooled_columns.pooled(around.producers):
-        if around.own(pair):
-            yield Group(pair, plan, pair[-1])
 
 
 def unrolled(around: GroupsAround) -> Iterator[Group]:

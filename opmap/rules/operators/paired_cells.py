@@ -1,4 +1,5 @@
-"""Integer LSTMs over sequences of one shape that do not see each other: a bidirectional layer."""
+"""Pairs of LSTMs of codes that run side by side, over sequences of one shape: the two directions of
+a layer."""
 
 from __future__ import annotations
 
@@ -7,21 +8,20 @@ from collections.abc import Iterator, Sequence
 
 from tflite_ort.opmap.cells.lstm_integer_pair import run_pair
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.rules.operators.groups import Group, GroupsAround
 from tflite_ort.opmap.rules.operators.pattern import Emit, View
 from tflite_ort.schema import Op, Untranslatable
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, said_of_file
 from tflite_ort.schema.values.sizes import is_known
-
-# The operators, of which the last one stands where the nodes are to be added; and these.
-Paired = tuple[tuple[View, View], Emit]
 
 # A sequence is held against so many before it that have no partner: the time that this takes grows
 # with the number of operators.
 _NEAR = 8
 
 
-def pairs(operators: Sequence[View]) -> Iterator[Paired]:
-    """The pairs among `operators`, which are in execution order."""
+def paired(around: GroupsAround) -> Iterator[Group]:
+    """The pairs among the operators."""
+    operators = around.operators
     left: deque[int] = deque(maxlen=_NEAR)
     for place, op in enumerate(operators):
         if not _is_sequence(op):
@@ -30,7 +30,8 @@ def pairs(operators: Sequence[View]) -> Iterator[Paired]:
             members = _members(operators, other, place)
             if members is not None:
                 left.remove(other)
-                yield members, _emit(operators[other], op)
+                if around.own(members):
+                    yield Group(members, _emit(operators[other], op), members[-1])
                 break
         else:
             left.append(place)

@@ -1,4 +1,4 @@
-"""A convolution of 8-bit codes over few channels, and the maximum of its cells."""
+"""Convolutions of 8-bit codes over few channels, and the maximum behind them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,20 @@ from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.convolution_operands import check_operands, image_windows
 from tflite_ort.opmap.rules.lowerings.column_groups import pooled_lowerings
 from tflite_ort.opmap.rules.operators.absorbed_pad import without_pad
-from tflite_ort.opmap.rules.operators.matching import Producers
-from tflite_ort.opmap.rules.operators.pattern import Emit, View
+from tflite_ort.opmap.rules.operators.groups import Group, GroupsAround
+from tflite_ort.opmap.rules.operators.pattern import View
 from tflite_ort.schema import Op, Untranslatable
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, said_of_file
 from tflite_ort.schema.values.sizes import is_known
 
-# A convolution, the MAX_POOL_2D that reads it, and what adds the nodes of both.
-Pooled = tuple[tuple[View, View], Emit]
 
-
-def pooled(producers: Producers) -> Iterator[Pooled]:
+def pooled(around: GroupsAround) -> Iterator[Group]:
     """The convolutions that only a maximum reads, whose windows lie side by side.
 
     The nodes are those of both where the chosen lowering begins with ``pooled``.
     """
-    for pool in producers.operators:
+    producers = around.producers
+    for pool in around.operators:
         if pool.op is not Op.MAX_POOL_2D or len(pool.present_inputs()) != 1:
             continue
         conv = producers.maker(pool.present_inputs()[0])
@@ -33,8 +31,8 @@ def pooled(producers: Producers) -> Iterator[Pooled]:
         tensors = (*conv.present_inputs(), *conv.outputs)
         if len(producers.readers(conv.output)) != 1 or producers.is_result(conv.output):
             continue
-        if not any(tensor.is_variable for tensor in tensors):
-            yield (conv, pool), partial(_emit, conv)
+        if around.own((conv, pool)) and not any(tensor.is_variable for tensor in tensors):
+            yield Group((conv, pool), partial(_emit, conv), pool)
 
 
 def _lies_side_by_side(conv: View, pool: View) -> bool:

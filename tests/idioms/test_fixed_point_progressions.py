@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import time
 
-from tflite_ort.schema.arithmetic.progressions import Progression
+from tflite_ort.opmap.idioms.fixed_point import Progression
 
 
 def tried(progression: Progression, modulus: int, low: int, high: int) -> bool:
-    start, step, count = progression
+    start, step, count = progression.start, progression.step, progression.terms
     away = {(start + k * step) % modulus for k in range(count)}
     return any(above % modulus in away for above in range(low, high + 1))
 
@@ -42,5 +42,5 @@ def test_large_ones_take_no_time() -> None:
 
 
 def tried_large(progression: Progression, modulus: int, high: int) -> bool:
-    start, step, count = progression
+    start, step, count = progression.start, progression.step, progression.terms
     return any((start + k * step) % modulus <= high for k in range(count))

@@ -1,23 +1,28 @@
-"""What a network for gestures reads of a hand.
+"""Inputs of networks that are no plain picture: the points of a hand, what is pointed at.
 
 A gesture embedder takes a hand's points in the picture, which hand it is, and its points in metres.
 Points are turned upright, moved so that the wrist is at 0, and divided by how large the hand is.
-Numbers as in MediaPipe's graphs.
+Numbers as in MediaPipe's graphs. A network for masks takes a picture with a fourth channel, which
+says what is pointed at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from tflite_ort.decode.detections import Outputs
-from tflite_ort.decode.image_input import Projection
+from tflite_ort.decode.image_input import Projection, normalised
+from tflite_ort.decode.networks import Build, Kind
 from tflite_ort.decode.nodes import Nodes
+from tflite_ort.decode.picture_input import PictureInput
 
 POINTS = 21
 # So that a hand of one point is not divided by 0.
 _LEAST_SIZE = 1e-5
+_SIZE = "size"
 
 
 def add_hand_inputs(nodes: Nodes, tensors: Sequence[str], shapes: Sequence[Sequence[int]]) -> None:
@@ -63,3 +68,24 @@ def _normalised(nodes: Nodes, points: str, turn: str) -> str:
 def embedding(nodes: Nodes, raw: Sequence[str], to: Projection, count: int) -> Outputs:
     """The vector that a network gives."""
     return {"embedding": (nodes.reshape(raw[0], count), np.float32, [count])}
+
+
+def pointed(name: str, how: PictureInput, build: Build) -> Kind:
+    """The kind of a network that begins at a picture of its own size, uint8 [height, width, 4], and
+    at width and height of the picture that the masks are for.
+
+    Args:
+        build: writes the nodes after it.
+    """
+
+    def begin(nodes: Nodes, names: list[str]) -> None:
+        image = nodes.input("image", np.uint8, [how.height, how.width, 4])
+        nodes.input(_SIZE, np.float32, [2])
+        planes = nodes.op("Transpose", nodes.cast(image, np.float32), perm=[2, 0, 1])
+        values = nodes.reshape(planes, 1, 4, how.height, how.width)
+        nodes.named(names[0], normalised(nodes, values, how))
+
+    def masks(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
+        return build(nodes, raw, replace(to, size=_SIZE))
+
+    return Kind(name, masks, begin=begin, facts={"size": [how.height, how.width]})
