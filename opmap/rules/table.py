@@ -182,6 +182,11 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "", "tests/ops/test_activation.py"),
     ),
     Rule(
+        "ELU in parts",
+        *(_LOWERING, "lowerings.elu_in_parts:elu_in_parts", (Op.ELU,), cpu),
+        *("1.2e-7", "1.6 drawn networks", _TESTS + "test_elu_in_parts.py"),
+    ),
+    Rule(
         "softmax of floats",
         *(_LOWERING, "lowerings.softmax_of_floats:softmax_of_floats", (Op.SOFTMAX,), cpu),
         *(_EXACT, "1.05 bert int8", "tests/test_lowerings.py"),
