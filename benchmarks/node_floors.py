@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -48,6 +48,16 @@ PRODUCTS = {
 
 def graphs_of(path: Path, key: str, inputs: Mapping[str, Array]) -> list[onnx.ModelProto]:
     """The graphs that ONNX Runtime runs at a call, as it has optimised them."""
+
+    def call() -> None:
+        Interpreter(path, cache=False).get_signature_runner(key)(**inputs)
+
+    # Others try the processor.
+    return [model for model in optimized_graphs(call) if len(model.graph.node) > 1]
+
+
+def optimized_graphs(make: Callable[[], object]) -> list[onnx.ModelProto]:
+    """The graphs of the sessions that `make` makes, as ONNX Runtime has optimized them."""
     plain = onnxruntime.SessionOptions
     with TemporaryDirectory() as folder:
 
@@ -58,9 +68,8 @@ def graphs_of(path: Path, key: str, inputs: Mapping[str, Array]) -> list[onnx.Mo
 
         own = patch.object(Settings, "shared_options", Settings.options)
         with patch.object(onnxruntime, "SessionOptions", kept), own:
-            Interpreter(path, cache=False).get_signature_runner(key)(**inputs)
-        models = [onnx.load(file) for file in sorted(Path(folder).iterdir())]
-    return [model for model in models if len(model.graph.node) > 1]  # others try the processor
+            make()
+        return [onnx.load(file) for file in sorted(Path(folder).iterdir())]
 
 
 def options() -> onnxruntime.SessionOptions:

@@ -113,15 +113,16 @@ def classes(results: Sequence[Result], kinds: Mapping[str, ModelKind]) -> list[C
     found = []
     for threads in sorted({each.threads for each in measured}):
         same = [each for each in measured if each.threads == threads]
-        for name, some in _grouped(same, kinds):
+        for name, some in grouped(same, kinds):
             if some:
                 found.append(_class(name, threads, some))
     return found
 
 
-def _grouped(
+def grouped(
     results: Sequence[Result], kinds: Mapping[str, ModelKind]
 ) -> Iterator[tuple[str, list[Result]]]:
+    """The names of all classes and the results that belong to each, on one number of threads."""
     # Recurrent and 16x8 networks are far ahead or behind, and would hide the others.
     forward = [
         each

@@ -27,6 +27,7 @@ _SIGNS = (Op.GREATER, Op.GREATER_EQUAL, Op.LESS, Op.LESS_EQUAL)
 _SLOPED = (frozenset({Op.NEG, Op.RELU}), *(frozenset({each, Op.MUL}) for each in _SIGNS))
 _CELLS_OF_CODES = (Op.LSTM, Op.UNIDIRECTIONAL_SEQUENCE_LSTM)
 _CELLS_OF_FLOATS = (Op.UNIDIRECTIONAL_SEQUENCE_LSTM, Op.BIDIRECTIONAL_SEQUENCE_LSTM)
+_REPEATED = frozenset({Op.RESHAPE, Op.TILE}), frozenset({Op.RESHAPE, Op.BROADCAST_TO})
 _ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
 
 RULES: tuple[Rule, ...] = (
@@ -35,6 +36,11 @@ RULES: tuple[Rule, ...] = (
         *(_OPERATORS, "operators.written_prelu:with_prelu"),
         *(_SLOPED, any_target),
         *("sign of a zero", "1.8 silentface", _TESTS + "test_written_prelu.py"),
+    ),
+    Rule(
+        "written upsampling",
+        *(_OPERATORS, "operators.written_upsampling:with_upsampling", _REPEATED, any_target),
+        *(_EXACT, "1.1 drawn networks", _TESTS + "test_written_upsampling.py"),
     ),
     Rule(
         "sequences as images",
@@ -182,9 +188,9 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "", "tests/ops/test_activation.py"),
     ),
     Rule(
-        "ELU as powers",
-        *(_LOWERING, "lowerings.elu:elu", (Op.ELU,), cpu),
-        *("6e-8", "1.2 drawn networks", "tests/ops/test_activation.py"),
+        "ELU in parts",
+        *(_LOWERING, "lowerings.elu_in_parts:elu_in_parts", (Op.ELU,), cpu),
+        *("1.2e-7", "1.6 drawn networks", _TESTS + "test_elu_in_parts.py"),
     ),
     Rule(
         "softmax of floats",
@@ -212,6 +218,12 @@ RULES: tuple[Rule, ...] = (
         *(_LOWERING, "lowerings.resizing_products:layout_of_resize"),
         *((Op.RESIZE_BILINEAR,), cpu),
         *(_EXACT, "", "tests/ops/test_image_resizing.py"),
+    ),
+    Rule(
+        "gathered pixels",
+        *(_LOWERING, "lowerings.gathered_pixels:gathered_pixels"),
+        *((Op.RESIZE_NEAREST_NEIGHBOR,), cpu),
+        *(_EXACT, "1.3 drawn networks", _TESTS + "test_written_upsampling.py"),
     ),
     Rule(
         "unpacked tables",

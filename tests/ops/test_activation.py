@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -209,18 +208,6 @@ def test_equal_slopes_are_one_leaky_relu(shape: tuple[int, ...], slope: float) -
     (outputs, _) = ours(model, [x])
     np.testing.assert_array_equal(outputs[0], expected)
     assert optimised_nodes(model).keys() == {"LeakyRelu"}
-
-
-def test_elu_of_many_floats_is_a_power() -> None:
-    print("seed 7")
-    shape, rng = (1, 20, 30, 12), np.random.default_rng(7)
-    x = rng.standard_normal(shape).astype(np.float32) * np.float32(10) ** rng.integers(-8, 3, shape)
-    x = x.astype(np.float32)
-    x.flat[:8] = [0, -0.0, np.inf, -np.inf, np.nan, -1e30, -1e-40, 3e38]
-    model = one_op_model(Op.ELU, [T(shape)], [T(shape)], None, 1)
-    assert optimised_nodes(model) == Counter(Clip=1, Exp=1, Add=1, Max=1)
-    ((got,), _), (want,) = ours(model, [x]), litert(model, [x])  # LiteRT takes expm1
-    np.testing.assert_allclose(got, want, 0, 1.2e-7)
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (8,), (1, 1, 8), (4, 1, 1)], ids=str)

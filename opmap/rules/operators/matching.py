@@ -8,6 +8,7 @@ in between: who takes a match looks at the shapes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, count
 from typing import Any
 
 from tflite_ort.base.records import field, record
@@ -89,6 +90,11 @@ class Producers(DefUse):
     def __init__(self, operators: Sequence[View], results: Sequence[TensorView]) -> None:
         super().__init__(operators, results)
         self._sources: dict[int, list[View]] = {}
+
+    def fresh(self) -> Iterator[int]:
+        """Indices for new tensors."""
+        tensors = chain.from_iterable((*op.present_inputs(), *op.outputs) for op in self.operators)
+        return count(1 + max(tensor.index for tensor in tensors))
 
     def find(self, tree: Node, op: View) -> Found | None:
         """`tree` with `op` at its root; None where it does not stand there, or where something

@@ -8,7 +8,6 @@ reductions take the image as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, count
 from types import MappingProxyType
 from typing import Any
 
@@ -51,8 +50,7 @@ def with_images(
             if region.saves:
                 saving.add(region)
     if saving.sequences:
-        tensors = chain.from_iterable((*op.present_inputs(), *op.outputs) for op in operators)
-        images = _Images(saving, count(1 + max(tensor.index for tensor in tensors)))
+        images = _Images(saving, around.fresh())
         operators = [new for op in operators for new in images.in_place_of(op)]
     return operators, MappingProxyType({})
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import chain, count
 from types import MappingProxyType
 from typing import Any
 
@@ -44,9 +43,7 @@ def with_prelu(
     producers: Producers, registry: Registry[Translator]
 ) -> tuple[Sequence[View], MappingProxyType[int, Any]]:
     """The operators, with a PRELU in place of each tree that computes one; nothing is cut."""
-    operators = producers.operators
-    tensors = chain.from_iterable((*op.present_inputs(), *op.outputs) for op in operators)
-    fresh = count(1 + max(tensor.index for tensor in tensors))
+    operators, fresh = producers.operators, producers.fresh()
     made: dict[int, View] = {}
     gone: set[int] = set()
     for op in operators:
