@@ -23,10 +23,12 @@ def numericverify(op: View, inputs: Inputs, state: State) -> Outputs:
     """Dequantised codes less the reference.
 
     Raises:
-        KernelError: a difference is above the tolerance, in units of the scale, and the options ask
-            for the check.
+        KernelError: the shapes differ; or a difference is above the tolerance, in units of the
+            scale, and the options ask for the check.
     """
     options, (codes, reference) = map_options(op, NumericVerifyOptions), inputs
+    if codes.shape != reference.shape:
+        raise KernelError(f"shapes {codes.shape} and {reference.shape} differ")
     difference = _real(op, codes) - reference
     quantization = op["input"].quantization
     scale = 0.0 if quantization is None else quantization.scalar_scale

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
+from tflite_ort.opmap.idioms.indices import affordable, agreeing, failing, sizes_of
 from tflite_ort.opmap.idioms.suppression import (
     Suppression,
     decayed_by_heap,
@@ -23,6 +23,7 @@ from tflite_ort.opmap.idioms.suppression import (
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, TensorView, Untranslatable
+from tflite_ort.schema.values.sizes import may_differ
 
 
 class _Selected(NamedTuple):
@@ -54,7 +55,7 @@ def _selected(op: OperatorView[Any], g: Graph, sigma: TensorView | None) -> _Sel
         raise Untranslatable("equal scores, or boxes without an area, would be taken otherwise")
     most = g.reshape(sizes_of(g, op["max_output_size"]), (1,))
     most = affordable(g, most, most, op)
-    boxes, scores = g.read(op["boxes"]), g.read(op["scores"])
+    boxes, scores = _boxes(op, g), g.read(op["scores"])
     lowest = g.reshape(g.read(op["score_threshold"]), (1,))
     decay, threshold = _decay(g, sigma), op["iou_threshold"]
     by = Suppression(g.reshape(g.read(threshold), (1,)), lowest, decay)
@@ -77,6 +78,14 @@ def _selected(op: OperatorView[Any], g: Graph, sigma: TensorView | None) -> _Sel
     plain = g.body([], lambda _: suppressed())
     made = g.op_multi("If", odd, outputs=2, then_branch=heaped, else_branch=plain)
     return _Selected(most, *made)
+
+
+def _boxes(op: OperatorView[Any], g: Graph) -> ir.Value:
+    """The boxes, in a graph that fails if they are not as many as scores, of four numbers."""
+    boxes, shape, wanted = g.read(op["boxes"]), op["boxes"].shape, (*op["scores"].shape, 4)
+    if not may_differ(shape, wanted):
+        return boxes
+    return g.op("Reshape", boxes, agreeing(g, g.op("Shape", boxes), shape, wanted), allowzero=1)
 
 
 def _decay(g: Graph, sigma: TensorView | None) -> ir.Value | None:

@@ -26,7 +26,6 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.arithmetic.resizing import (
     POSITION_BITS,
-    Positions,
     float_positions,
     integer_positions,
     places_differ,
@@ -59,11 +58,15 @@ _PLANES = (1, 2)
 _RESIZED_AXES = ({1, 2}, {2, 3})
 # Through so many operators in a row a Transpose is looked for.
 _REACH = 8
-# int16 images are computed in float64, several of which ONNX Runtime holds at a time.
+# Means by integer weights are computed in float64, several of which ONNX Runtime holds at a time.
 _MOST_WIDE = 1 << 23
 
+View = OperatorView[ResizeBilinearOptions]
+# The two input indices of each output index along an axis, and how far the point is past the first.
+Places = Callable[[View, Graph, int], tuple[ir.Value, ir.Value, ir.Value]]
 
-def check_resize_bilinear(op: OperatorView[ResizeBilinearOptions]) -> None:
+
+def check_resize_bilinear(op: View) -> None:
     """Refuse options that exclude each other, codes without a scale, and images of 8-bit codes that
     are too large for weights in float32."""
     input, output, options = op["input"], op.output, op.options
@@ -71,7 +74,7 @@ def check_resize_bilinear(op: OperatorView[ResizeBilinearOptions]) -> None:
         raise Untranslatable("align_corners and half_pixel_centers exclude each other")
     if input.type is not TensorType.FLOAT32 and not (input.is_quantized and output.is_quantized):
         raise Untranslatable(f"{input.type.name} input or output without a scale")
-    if input.type in (TensorType.FLOAT32, TensorType.INT16) or keeps_pixels(op):
+    if input.type is TensorType.FLOAT32 or keeps_pixels(op) or has_integer_weights(op):
         return
     if any(is_known(size) and size > _FINE for size in (*input.shape[1:3], *output.shape[1:3])):
         raise Untranslatable(f"more than {_FINE} rows or columns")
@@ -82,11 +85,19 @@ def keeps_pixels(op: OperatorView[Any]) -> bool:
     return not may_differ(op["input"].shape, op.output.shape)
 
 
+def has_integer_weights(op: View) -> bool:
+    """Whether TFLite's own kernel of integers runs. XNNPACK does not take 16-bit codes, nor a size
+    that the file does not state; the kernel of uint8 computes in floats as well."""
+    image = op["input"].type
+    return image is TensorType.INT16 or (image is TensorType.INT8 and not op["size"].is_given)
+
+
 @translator(Op.RESIZE_BILINEAR, versions=(1, 4), check=check_resize_bilinear)
-def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
+def resize_bilinear(op: View, g: Graph) -> None:
     """Resize (linear) of real numbers, since ONNX Runtime truncates the results of uint8 codes.
 
-    int16 codes take a mean of four, with the weights in 1/1024 that TFLite has.
+    int16 codes, and int8 codes to a computed size, take a mean of four with the weights in 1/1024
+    that TFLite has.
     """
     input, output = op["input"], op.output
     if keeps_pixels(op):
@@ -94,15 +105,15 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
         codes = g.read(input, layout=layout, domain=Domain.STORED)
         g.write(output, codes, layout=layout, domain=Domain.STORED)
         return
-    if input.type is TensorType.INT16:
+    if input.type is TensorType.INT16 or (has_integer_weights(op) and not g.target.paired_codes):
         if g.target.fallback and known_product(output.shape) > _MOST_WIDE:
-            raise Untranslatable("numpy needs less memory for large images of int16")
+            raise Untranslatable("numpy needs less memory for large images in float64")
         _weighted_codes(op, g)
         return
     resized_linearly(op, g, Layout.FIRST)
 
 
-def resized_linearly(op: OperatorView[ResizeBilinearOptions], g: Graph, layout: Layout) -> None:
+def resized_linearly(op: View, g: Graph, layout: Layout) -> None:
     """RESIZE_BILINEAR of floats or 8-bit codes to another size, in a layout."""
     input, output, options = op["input"], op.output, op.options
     points = "half_pixel" if options.half_pixel_centers else "asymmetric"
@@ -110,7 +121,7 @@ def resized_linearly(op: OperatorView[ResizeBilinearOptions], g: Graph, layout: 
     if input.quantization is None:
         value = g.read(input, layout=layout)
         if _is_coarse(op):
-            value = _weighted(op, g, value, layout, float_positions)
+            value = _weighted(op, g, value, layout, _float_places)
         else:
             value = _resize(op, g, _held(op, g, value), layout, "linear", points)
         g.write(output, value, layout=layout)
@@ -125,7 +136,7 @@ def resized_linearly(op: OperatorView[ResizeBilinearOptions], g: Graph, layout: 
     g.write(output, codes, layout=layout, domain=Domain.STORED)
 
 
-def _held(op: OperatorView[ResizeBilinearOptions], g: Graph, value: ir.Value) -> ir.Value:
+def _held(op: View, g: Graph, value: ir.Value) -> ir.Value:
     """`value`, behind a copy where ONNX Runtime would move a Transpose from before a linear Resize
     to after it, so that rows and columns become axes along which it cannot resize."""
     if not _resizes_other_axes(op["input"], g):
@@ -168,7 +179,7 @@ def _sources(
             yield source, axes
 
 
-def _is_coarse(op: OperatorView[ResizeBilinearOptions]) -> bool:
+def _is_coarse(op: View) -> bool:
     """Whether ONNX Runtime's places of known rows and columns are too far from TFLite's.
 
     It divides by the quotient of the sizes, where TFLite multiplies with its inverse: both round
@@ -182,38 +193,71 @@ def _is_coarse(op: OperatorView[ResizeBilinearOptions]) -> bool:
 
 
 def _weighted(
-    op: OperatorView[ResizeBilinearOptions],
+    op: View,
     g: Graph,
     value: ir.Value,
     layout: Layout,
-    positions: Callable[..., Positions],
+    places: Places,
 ) -> ir.Value:
     """The weighted mean of four pixels; first along the axis that leaves fewer."""
     sizes = {axis: (op["input"].shape[axis], op.output.shape[axis]) for axis in (1, 2)}
-    for axis in sorted(sizes, key=lambda axis: sizes[axis][1] / max(sizes[axis][0], 1)):
-        lower, upper, past = positions(*sizes[axis], op.options)
+    order = list(sizes)
+    if all(is_known(*pair) for pair in sizes.values()):
+        order.sort(key=lambda axis: sizes[axis][1] / max(sizes[axis][0], 1))
+    for axis in order:
+        lower, upper, past = places(op, g, axis)
         at = layout.axis(axis, 4)
-        weights = g.constant(past.reshape(-1, *(1,) * (3 - at)))
-        first, second = (g.op("Gather", value, g.constant(i), axis=at) for i in (lower, upper))
+        weights = g.reshape(past, (-1, *(1,) * (3 - at)))
+        first, second = (g.op("Gather", value, each, axis=at) for each in (lower, upper))
         value = g.op("Add", first, g.op("Mul", g.op("Sub", second, first), weights))
     return value
 
 
-def _weighted_codes(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
-    """The weighted mean of four int16 codes, halves away from zero; exact in float64."""
-    codes = g.cast(g.read(op["input"], domain=Domain.STORED), ir.DataType.DOUBLE)
-    mean = _weighted(op, g, codes, Layout.LAST, _units)
+def _float_places(op: View, g: Graph, axis: int) -> tuple[ir.Value, ir.Value, ir.Value]:
+    lower, upper, past = float_positions(op["input"].shape[axis], op.output.shape[axis], op.options)
+    return g.ints(lower), g.ints(upper), g.constant(past)
+
+
+def _weighted_codes(op: View, g: Graph) -> None:
+    """The weighted mean of four codes, halves away from zero; exact in float64."""
+    codes = g.cast(g.read(op["input"], domain=Domain.FILE), ir.DataType.DOUBLE)
+    mean = _weighted(op, g, codes, Layout.LAST, _integer_places)
     # Half a code is added outwards, then Cast truncates. Shrink would add it in one node, but ONNX
     # Runtime computes it in float32.
     bounds = (g.constant(bound, np.float64) for bound in (-0.5, 0.5))
     moved = g.op("Add", mean, g.op("Clip", mean, *bounds))
-    g.write(op.output, g.cast(moved, ir.DataType.INT16), domain=Domain.STORED)
+    g.write(op.output, g.cast(moved, op.output.dtype), domain=Domain.FILE)
 
 
-def _units(old: int, new: int, options: ResizeBilinearOptions) -> Positions:
+def _integer_places(op: View, g: Graph, axis: int) -> tuple[ir.Value, ir.Value, ir.Value]:
     """`integer_positions`, the distances in pixels."""
-    lower, upper, past = integer_positions(old, new, options)
-    return lower, upper, past / 2.0**POSITION_BITS
+    old, new = op["input"].shape[axis], op.output.shape[axis]
+    if is_known(old, new):
+        lower, upper, past = integer_positions(old, new, op.options)
+        return g.ints(lower), g.ints(upper), g.constant(past / 2.0**POSITION_BITS)
+    return _computed_places(op, g, axis)
+
+
+def _computed_places(op: View, g: Graph, axis: int) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """`integer_positions` of an axis whose old or new size is computed, in the same steps."""
+    zero, one, unit = g.ints(0), g.ints(1), g.ints(1 << POSITION_BITS)
+    old, new = g.reshape(g.size(op["input"].shape[axis]), ()), g.reshape(_sizes(op, g)[axis], ())
+    steps, over, last = old, new, g.op("Sub", old, one)
+    if op.options.align_corners:
+        several = g.op("Greater", new, one)
+        steps = g.op("Where", several, last, old)
+        over = g.op("Where", several, g.op("Sub", new, one), new)
+    half = g.op("Div", over, g.ints(2))
+    ratio = g.op("Div", g.op("Add", g.op("Mul", steps, unit), half), over)
+    source = g.op("Mul", g.op("Range", zero, new, one), ratio)
+    if op.options.half_pixel_centers:
+        start = g.op("Sub", g.op("Div", ratio, g.ints(2)), g.ints(1 << POSITION_BITS - 1))
+        source = g.op("Add", source, start)
+    # The first places may be half a pixel before the image: Div cuts towards zero.
+    lower = g.op("Div", g.larger(source, zero), unit)
+    upper = g.op("Div", g.op("Add", source, g.ints((1 << POSITION_BITS) - 1)), unit)
+    past = g.cast(g.op("Sub", source, g.op("Mul", lower, unit)), ir.DataType.DOUBLE)
+    return lower, g.smaller(upper, last), g.op("Mul", past, g.constant(2.0**-POSITION_BITS))
 
 
 @translator(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4))

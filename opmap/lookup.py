@@ -139,7 +139,9 @@ def embedding_lookup_sparse(op: OperatorView[EmbeddingLookupSparseOptions], g: G
     picks = g.op("Gather", g.read(params), bounded(g, ids, params.shape[0]))
     picks = g.op("Mul", picks, weights)
     if not count:
-        value = g.op("Expand", g.constant(0, np.float32), g.shape(output.shape))
+        others = indices.shape[0], op["weights"].shape[0]
+        sizes = agreeing(g, g.shape(output.shape), (count, count), others)
+        value = g.op("Expand", g.constant(0, np.float32), sizes)
     elif op.options.combiner == CombinerType.SUM:
         rows = flat_rows(g, indices, count, indices.shape[1], shape[0], depth)
         zero = g.constant(0, np.float32)

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.idioms.indices import matched
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import custom_translator
 from tflite_ort.schema import OperatorView, TensorType, Untranslatable
+from tflite_ort.schema.values.sizes import may_differ
 from tflite_ort.schema.values.well_known_options import (
     HadamardRotationOptions,
     NumericVerifyOptions,
@@ -29,7 +31,10 @@ def numericverify(op: OperatorView[Any], g: Graph) -> None:
         real = g.cast(real, ir.DataType.FLOAT)
     elif not op["input"].is_quantized:
         raise Untranslatable(f"{op['input'].type.name} input without a scale")
-    g.write(op.output, g.op("Sub", real, g.read(op["reference"])))
+    reference = g.read(op["reference"])
+    if may_differ(op["input"].shape, op["reference"].shape):
+        reference = matched(g, reference, real)
+    g.write(op.output, g.op("Sub", real, reference))
 
 
 @custom_translator("aeq.hadamard_rotation", versions=(1, 1))

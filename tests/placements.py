@@ -139,11 +139,14 @@ def contradictions(seen: Seen) -> list[str]:
 
 
 def _places(record: Record) -> set[tuple[str, str, str]]:
+    """Without those that are computed at load: that says something of a model, such as a drawn one
+    whose results have no elements, and nothing of an operator."""
     return {
         (operator, type, place)
         for operator, types in record.items()
         for type, places in types.items()
         for place in places
+        if place != "constant"
     }
 
 

@@ -81,3 +81,7 @@ def test_what_the_record_does_not_say_is_a_contradiction() -> None:
     assert placements.contradictions({("ADD", "FLOAT32"): {"ort": {""}}}) == []
     stale = placements.contradictions({("ADD", "FLOAT32"): {"nowhere": {""}}})
     assert stale == ["ADD FLOAT32 runs on nowhere"]
+
+
+def test_a_drawn_model_without_elements_contradicts_nothing() -> None:
+    assert placements.contradictions({("REDUCE_WINDOW", "INT64"): {"constant": {""}}}) == []

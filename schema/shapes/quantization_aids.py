@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
-from tflite_ort.schema.shapes.registry import rule, same_shape
+from typing import Any
 
-rule("NumericVerify", "aeq.hadamard_rotation")(same_shape)
+from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.shapes.registry import Shapes, rule, same_shape
+from tflite_ort.schema.values.sizes import common, differ
+from tflite_ort.schema.values.view import OperatorView
+
+rule("aeq.hadamard_rotation")(same_shape)
+
+
+@rule("NumericVerify")
+def numericverify(op: OperatorView[Any]) -> Shapes:
+    """Both inputs have one shape. TFLite reads beyond a smaller reference."""
+    codes, reference = op["input"].shape, op["reference"].shape
+    if differ(codes, reference):
+        raise ModelError(f"{op.label}: shapes {codes} and {reference} differ")
+    return (tuple(map(common, codes, reference)),)

@@ -62,6 +62,7 @@ def _translated(
         value.shape = tensor.shape
     constants = g.constants.values
     graph = ir.Graph(inputs, outputs, g.nodes, initializers=constants, name="channels_first")
+    graph.drop_unread()
     return ir.Model(graph, opset_imports={"": OPSET}), nodes
 
 

@@ -9,14 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Case, Node, assert_close, check, graph_model, ours
-from tests.ops.moved import FLOAT32, INT8, INT16, UINT8, ints, tensor
+from tests.one_op import Case, Node, T, assert_close, check, graph_model, ours
+from tests.ops.moved import FLOAT32, INT8, INT16, INT32, UINT8, ints, tensor
 from tests.ops.operands import exported
 from tests.oracle import litert
+from tflite_ort import export_onnx
+from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import (
+    MulOptions,
     Op,
     ResizeBilinearOptions,
     ResizeNearestNeighborOptions,
+    ShapeOptions,
+    StridedSliceOptions,
     TensorType,
     TransposeOptions,
 )
@@ -102,6 +107,44 @@ def test_the_axis_that_shrinks_is_resized_first() -> None:
     """An image of 30,000 by 30,000 would be between."""
     for type in (FLOAT32, INT16):
         check(resize(Op.RESIZE_BILINEAR, (1, 30_000), (29_999, 1), (False, False), type, 1))
+
+
+def multiplied(type: TensorType, flags: tuple[bool, bool], old: Size, factors: Size) -> bytes:
+    """An image with so many times as many rows and columns: the file does not state how many."""
+    made = (1, old[0] * factors[0], old[1] * factors[1], 2)
+    tensors = {
+        "x": tensor((1, *old, 2), type),
+        "shape": T((4,), INT32),
+        "one": ints(1),
+        "three": ints(3),
+        "sides": T((2,), INT32),
+        "factors": ints(*factors),
+        "size": T((2,), INT32),
+        "y": tensor(made, type),
+    }
+    nodes = [
+        Node(Op.SHAPE, ["x"], ["shape"], ShapeOptions(INT32)),
+        Node(Op.STRIDED_SLICE, ["shape", "one", "three", "one"], ["sides"], StridedSliceOptions()),
+        Node(Op.MUL, ["sides", "factors"], ["size"], MulOptions()),
+        Node(Op.RESIZE_BILINEAR, ["x", "size"], ["y"], ResizeBilinearOptions(0, 0, *flags)),
+    ]
+    return graph_model(tensors, nodes, ["y"])
+
+
+@pytest.mark.parametrize("flags", FLAGS[:3])
+@pytest.mark.parametrize("type", [INT8, UINT8])
+def test_codes_to_a_computed_size(type: TensorType, flags: tuple[bool, bool]) -> None:
+    """XNNPACK does not take it: all kernels of LiteRT have weights of 10 bits for int8, with which
+    codes are up to three quanta from those of XNNPACK."""
+    rng, factors = np.random.default_rng(0), (3, 7)
+    model = multiplied(type, flags, (4, 5), factors)
+    session = OnnxSession(export_onnx(model, input_shapes={"x": (1, "h", "w", 2)}), precise=True)
+    for old in ((4, 5), (8, 29), (1, 1), (17, 2)):
+        image = tensor((1, *old, 2), type).random(rng)
+        (wanted,) = litert(model, [image])
+        found = [*ours(model, [image])[0], *session.run({"x": image})]
+        for got in found:
+            assert_close(got, wanted, int(type is UINT8), 0, f"{old}")
 
 
 @pytest.mark.parametrize("type", [FLOAT32, INT8])

@@ -11,8 +11,11 @@ import pytest
 from tests.one_op import T
 from tests.ops.custom_op import by_numpy, check_custom, custom_model
 from tests.oracle import litert
-from tflite_ort import Interpreter, KernelError
-from tflite_ort.schema import TensorType
+from tflite_ort import AllocationError, Interpreter, KernelError, WellKnownOpResolver, export_onnx
+from tflite_ort.providers.onnx_file import OnnxSession
+from tflite_ort.schema import DelegateError, TensorType
+
+INT8 = TensorType.INT8
 
 CODES = [
     (TensorType.INT8, 0.05, -3),
@@ -33,6 +36,23 @@ def test_numeric_verify(
     check_custom(
         model, [codes.random(rng), rng.uniform(-9, 9, (3, 5)).astype(np.float32)], tmp_path
     )
+
+
+def test_numeric_verify_refuses_other_shapes() -> None:
+    """LiteRT reads beyond a smaller reference."""
+    model = custom_model("NumericVerify", [T((4,), INT8, 0.5), T((4,))], [T((4,))], {})
+    interpreter = Interpreter(model_content=model)
+    interpreter.resize_tensor_input(1, (3,))
+    with pytest.raises(AllocationError, match=r"shapes \(4,\) and \(3,\) differ"):
+        interpreter.allocate_tensors()
+    opened = {"in0": ("n",), "in1": ("m",)}
+    proto = export_onnx(model, resolver=WellKnownOpResolver(), input_shapes=opened)
+    session = OnnxSession(proto)
+    codes = np.ones(3, np.int8)
+    (same,) = session.run({"in0": codes, "in1": np.ones(3, np.float32)})
+    assert same.tolist() == [-0.5] * 3
+    with pytest.raises(DelegateError):
+        session.run({"in0": codes, "in1": np.ones(1, np.float32)})
 
 
 def test_numeric_verify_fails_above_the_tolerance() -> None:

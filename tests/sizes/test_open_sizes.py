@@ -19,6 +19,7 @@ from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import (
     BitcastOptions,
     DynamicUpdateSliceOptions,
+    EmbeddingLookupSparseOptions,
     MirrorPadMode,
     MirrorPadOptions,
     Op,
@@ -115,6 +116,17 @@ RAGGED = {
         )
         for mode in MirrorPadMode
     },
+    "boxes of four": one_op_model(
+        Op.NON_MAX_SUPPRESSION_V5,
+        [T((3, 4)), T((3,)), T.constant(np.int32(2)), *map(T.constant, np.float32([0.5, 0, 1]))],
+        [T((2,), INT32), T((2,)), T((), INT32)],
+    ),
+    "no ids": one_op_model(
+        Op.EMBEDDING_LOOKUP_SPARSE,
+        [T((0,), INT32), T((0, 2), INT32), wide(2, 3), T((0,)), T((4, 5))],
+        [T((2, 5))],
+        EmbeddingLookupSparseOptions(),
+    ),
     "transposed": one_op_model(
         Op.TRANSPOSE_CONV,
         [wide(1, 6, 6, 2), T.constant(np.ones((2, 3, 3, 2), np.float32)), T((1, 3, 3, 2))],

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.choices import Lowering
-from tflite_ort.opmap.image_resizing import keeps_pixels, resized_linearly
+from tflite_ort.opmap.image_resizing import has_integer_weights, keeps_pixels, resized_linearly
 from tflite_ort.opmap.rules.rule import Rest
 from tflite_ort.schema import OperatorView, ResizeBilinearOptions, TensorType
 from tflite_ort.schema.arithmetic.resizing import float_positions
@@ -34,7 +34,7 @@ _UNIT = 1 - 2.0**-22
 def resized_by_products(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
     """Products, where these are exact and Resize is not faster."""
     input, output = op["input"], op.output
-    if input.type not in _BYTES or keeps_pixels(op):
+    if input.type not in _BYTES or keeps_pixels(op) or has_integer_weights(op):
         return ()
     if not is_known(*input.shape, *output.shape) or 0 in output.shape:
         return ()
@@ -68,7 +68,7 @@ def layout_of_resize(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
     ONNX Runtime's CPU provider enlarges faster channels-last unless it has the channels in blocks
     of 8 or 16."""
     input = op["input"]
-    if input.type is TensorType.INT16 or keeps_pixels(op):
+    if keeps_pixels(op) or has_integer_weights(op):
         return ()
     channels = input.shape[-1]
     blocked = input.is_quantized or not is_known(channels) or channels % 8 == 0
