@@ -8,6 +8,7 @@ from tflite_ort.base.warned import warn_caller
 from tflite_ort.export.cleaning import clean
 from tflite_ort.export.form import Form
 from tflite_ort.export.inferred import inferred, say_shapes
+from tflite_ort.export.plain_attributes import leave_out_defaults
 from tflite_ort.export.presets import SIGNED, UNSIGNED, Preset
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
@@ -91,6 +92,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
     if preset.quantization != UNSIGNED or form.floats or preset.never_types:
         known = inferred(model)  # of a graph with other types
     say_shapes(graph, known)
+    leave_out_defaults(graph)
     shorten_names(graph)
 
 
