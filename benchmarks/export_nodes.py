@@ -6,7 +6,9 @@
 Networks: those of `benchmarks.consumers`; ``--folder FOLDER...`` takes all of some folders. A row
 is a network: the nodes of the default export, bodies too, how many of them onnxsim leaves, the part
 that it takes away, what onnxslim, ONNX Runtime's basic optimizations and tf2onnx have, the size of
-the file in parts of the ``.tflite``, and the node types that onnxsim takes away and adds.
+the file in parts of the ``.tflite``, and the node types that onnxsim takes away and adds. Below it
+stands what other readers of ONNX than ONNX Runtime stumble over, see `obstacles`; ``--obstacles``
+counts nothing else.
 ``--tf2onnx`` is the Python of an environment that has it; the sum beside ours is over the networks
 whose files load in ONNX Runtime.
 """
@@ -20,7 +22,8 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +50,51 @@ def node_types(graph: onnx.GraphProto) -> Counter[str]:
             if attribute.HasField("g"):
                 found += node_types(attribute.g)
     return found
+
+
+_CALLS = frozenset({"DFT", "If", "Loop", "Scan", "CastLike"})
+
+
+def obstacles(proto: onnx.ModelProto) -> Counter[str]:
+    """What few readers know, and how often a file has it: nodes with bodies, DFT, CastLike, 64-bit
+    floats, tuples that pick from booleans, a Reshape with ``allowzero``, and attributes that equal
+    their default."""
+    opset = next(each.version for each in proto.opset_import if not each.domain)
+    found = Counter[str]()
+    _note_obstacles(onnx.shape_inference.infer_shapes(proto).graph, opset, {}, found)
+    return found
+
+
+def _note_obstacles(
+    graph: onnx.GraphProto, opset: int, outer: Mapping[str, int], found: Counter[str]
+) -> None:
+    told = (*graph.input, *graph.output, *graph.value_info)
+    types = {**outer, **{each.name: each.type.tensor_type.elem_type for each in told}}
+    types.update((each.name, each.data_type) for each in graph.initializer)
+    for node in graph.node:
+        if node.op_type in _CALLS:
+            found[node.op_type] += 1
+        made = {types.get(name) for name in node.output}
+        found["float64"] += onnx.TensorProto.DOUBLE in made
+        found["bool GatherND"] += node.op_type == "GatherND" and onnx.TensorProto.BOOL in made
+        given = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+        found["allowzero"] += bool(given.get("allowzero"))
+        usual = {} if node.domain else _defaults(node.op_type, opset)
+        found["defaults"] += sum(usual.get(name) == value for name, value in given.items())
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _note_obstacles(attribute.g, opset, types, found)
+
+
+@cache
+def _defaults(op_type: str, opset: int) -> dict[str, Any]:
+    """The attributes of a node that have a default."""
+    attributes = onnx.defs.get_schema(op_type, opset).attributes
+    return {
+        name: onnx.helper.get_attribute_value(each.default_value)
+        for name, each in attributes.items()
+        if each.default_value.type
+    }
 
 
 def _onnxsim(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -103,6 +151,7 @@ def measured(path: Path, simplifiers: Iterable[str], preset: str | None) -> Row:
         return {"refused": str(error)[:200]}
     types, size = node_types(proto.graph), proto.ByteSize()
     row: Row = {"nodes": types.total(), "size": size / path.stat().st_size}
+    row["obstacles"] = dict(+obstacles(proto))
     for name in simplifiers if size < _MOST_BYTES else ():
         try:
             left = node_types(SIMPLIFIERS[name](proto).graph)
@@ -148,6 +197,12 @@ def show(name: str, row: Row) -> None:
         f"{row['nodes']:5} {left!s:>5} {part} [{others}] {row['size']:.2f} {name}: -{gone} +{new}",
         flush=True,
     )
+    if row["obstacles"]:
+        print("     ", _listed(row["obstacles"]), flush=True)
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
 
 
 def summary(rows: dict[str, Row]) -> str:
@@ -158,11 +213,13 @@ def summary(rows: dict[str, Row]) -> str:
         1 - row["onnxsim"] / row["nodes"] for row in made if isinstance(row.get("onnxsim"), int)
     ]
     sizes = [row["size"] for row in made]
+    stumbled = sum((Counter(row["obstacles"]) for row in made), Counter[str]())
     return (
         f"{len(made)} networks, {sum(row['nodes'] for row in made)} nodes; {len(both)} that both "
         f"convert: {ours}, tf2onnx {theirs}; onnxsim takes at most {max(gone, default=0):.1%}, "
         f"2 % and more of {sum(part >= 0.02 for part in gone)}; "
-        f"size {statistics.geometric_mean(sizes):.2f}, at most {max(sizes):.2f}"
+        f"size {statistics.geometric_mean(sizes):.2f}, at most {max(sizes):.2f}; "
+        f"{_listed(stumbled)}"
     )
 
 
@@ -172,6 +229,7 @@ def main() -> int:
     parser.add_argument("--for", dest="preset", help="a preset in the place of the default")
     parser.add_argument("--tf2onnx", help="the Python of an environment that has it")
     parser.add_argument("--with", dest="simplifiers", nargs="*", default=list(SIMPLIFIERS))
+    parser.add_argument("--obstacles", action="store_true", help="run no simplifier")
     parser.add_argument("--json", type=Path)
     parser.add_argument("names", nargs="*", help="parts of the networks' names")
     given = parser.parse_args()
@@ -183,7 +241,7 @@ def main() -> int:
     others = other_nodes(given.tf2onnx, paths) if given.tf2onnx else {}
     rows = {}
     for path in paths:
-        row = measured(path, given.simplifiers, given.preset)
+        row = measured(path, () if given.obstacles else given.simplifiers, given.preset)
         if path.stem in others:
             row["tf2onnx"] = others[path.stem]
         rows[path.stem] = row

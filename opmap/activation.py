@@ -273,8 +273,9 @@ def gelu(op: OperatorView[GeluOptions], g: Graph) -> None:
     if g.opset < _GELU_SINCE:
         check_types(op, _HALF | _BYTES)
         layout = g.layout(op["input"])
-        x = g.read(op["input"], layout=layout)
-        g.write(op.output, _composed_gelu(g, x, op.options.approximate), layout=layout)
+        x, half = g.read(op["input"], layout=layout), op["input"].type is _T.FLOAT16
+        dtype = np.dtype(np.float16 if half else np.float32)
+        g.write(op.output, _composed_gelu(g, x, dtype, op.options.approximate), layout=layout)
         return
     approximate = op.options.approximate
     function = function_table.gelu_by_tanh if approximate else function_table.exact_gelu
@@ -283,11 +284,11 @@ def gelu(op: OperatorView[GeluOptions], g: Graph) -> None:
     of_reals_or_codes("Gelu", function, attributes, op, g)
 
 
-def _composed_gelu(g: Graph, x: ir.Value, approximate: bool) -> ir.Value:
+def _composed_gelu(g: Graph, x: ir.Value, dtype: np.dtype[Any], approximate: bool) -> ir.Value:
     """x / 2 * (1 + Erf(x / sqrt 2)), or by Tanh, of floats."""
 
     def number(value: float) -> ir.Value:
-        return g.op("CastLike", g.constant(value, np.float32), x)
+        return g.constant(value, dtype)
 
     if approximate:
         cube = g.op("Mul", g.op("Mul", x, x), g.op("Mul", x, number(0.044715)))

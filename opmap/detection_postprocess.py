@@ -75,7 +75,12 @@ def fast(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Picke
     each = min(options.max_classes_per_detection, options.num_classes)
     if each > _MOST_CLASSES:
         raise Untranslatable(f"{each} classes for each detection, at most {_MOST_CLASSES}")
-    best, classes = greatest(g, scores, options.num_classes, each)
+    if each == 1:  # of equal ones the first
+        last = g.ints([1])
+        classes = g.op("ArgMax", scores, axis=1, keepdims=0)
+        best = g.op("ReduceMax", scores, last, keepdims=0)
+    else:
+        best, classes = greatest(g, scores, options.num_classes, each)
     return rows, classes, best, g.op("Shape", rows)
 
 

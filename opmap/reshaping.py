@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ from tflite_ort.schema import (
 from tflite_ort.schema.shapes.reshaping import shape_operand, split_sizes, squeezed_axes
 from tflite_ort.schema.values.complex_pairs import is_complex, paired_shape
 from tflite_ort.schema.values.semantics import normalized_axis
-from tflite_ort.schema.values.sizes import is_known, is_one, may_differ
+from tflite_ort.schema.values.sizes import is_known, is_one, may_differ, one_is_inferred
 
 _BOOL = ir.DataType.BOOL
 # The types that ONNX Runtime's DepthToSpace and SpaceToDepth take; the latter no codes in 1.27.
@@ -80,7 +80,7 @@ def squeeze(op: OperatorView[SqueezeOptions], g: Graph) -> None:
     input, output = op["input"], op.output
     axes = squeezed_axes(input.shape, op.options.squeeze_dims)
     if all(is_one(input.shape[axis]) for axis in axes):
-        _same_elements(op, g)
+        _same_elements(op, g, "Squeeze", axes)
         return
     domain = moved_domain(input, output)
     value = g.op("Squeeze", g.read(input, domain=domain), g.ints(axes))
@@ -92,14 +92,21 @@ def expand_dims(op: OperatorView[Any], g: Graph) -> None:
     """Reshape; Unsqueeze for a computed axis."""
     axis, domain = op["axis"], moved_domain(op["input"], op.output)
     if axis.is_constant:
-        _same_elements(op, g)
+        place = normalized_axis(int(axis.data.reshape(-1)[0]), op.output.rank)
+        _same_elements(op, g, "Unsqueeze", [place])
         return
     place = g.reshape(g.whole(axis), (1,))
     g.write(op.output, g.op("Unsqueeze", g.read(op["input"], domain=domain), place), domain=domain)
 
 
-def _same_elements(op: OperatorView[Any], g: Graph) -> None:
-    """The elements in channels-last order, which for [N, 1, 1, C] channels-first is too."""
+def _same_elements(
+    op: OperatorView[Any], g: Graph, kind: str = "Reshape", axes: Sequence[int] = ()
+) -> None:
+    """The elements in channels-last order, which for [N, 1, 1, C] channels-first is too.
+
+    Args:
+        kind, axes: Squeeze or Unsqueeze of these axes does that without the sizes of the others.
+    """
     input, output = op["input"], op.output
     if is_complex(input):
         g.write(output, g.reshape(g.read(input), paired_shape(output, output.shape)))
@@ -111,7 +118,10 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
     in_order = in_order and not g.transposes_cancel(input)
     layout = g.layout(input) if in_order else Layout.LAST
     value = g.read(input, layout=layout, domain=domain)
-    if layout is Layout.FIRST or may_differ(input.shape, output.shape):
+    known = is_known(*output.shape) or one_is_inferred(output.shape)
+    if axes and not known and layout is Layout.LAST:
+        value = g.op(kind, value, g.ints(axes))
+    elif layout is Layout.FIRST or may_differ(input.shape, output.shape):
         value = g.reshape(value, output.shape)
     g.write(output, value, domain=domain)
 

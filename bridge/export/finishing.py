@@ -8,6 +8,7 @@ from tflite_ort.base.warned import warn_caller
 from tflite_ort.export.cleaning import clean
 from tflite_ort.export.form import Form
 from tflite_ort.export.inferred import inferred, say_shapes
+from tflite_ort.export.plain_attributes import leave_out_defaults
 from tflite_ort.export.presets import SIGNED, UNSIGNED, Preset
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
@@ -31,6 +32,8 @@ from tflite_ort.opmap.onnx_graph.writing.quantized_moves import (
 from tflite_ort.opmap.onnx_graph.writing.short_names import shorten_names
 from tflite_ort.opmap.onnx_graph.writing.signed_codes import make_signed
 from tflite_ort.opmap.onnx_graph.writing.single_floats import without_doubles
+from tflite_ort.opmap.onnx_graph.writing.transform_products import multiply_transforms
+from tflite_ort.opmap.onnx_graph.writing.unrolled_scans import unroll_scans
 from tflite_ort.opmap.onnx_graph.writing.unrolled_sequences import (
     SEQUENCES,
     unroll_sequences,
@@ -56,6 +59,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         ExportError: the destination does not read it.
     """
     graph, preset = model.graph, form.preset
+    _write_out(model, preset)
     known = clean(model)
     if preset.quantization == SIGNED:
         if _has_signed_codes(source):
@@ -88,7 +92,18 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
     if preset.quantization != UNSIGNED or form.floats or preset.never_types:
         known = inferred(model)  # of a graph with other types
     say_shapes(graph, known)
+    leave_out_defaults(graph)
     shorten_names(graph)
+
+
+def _write_out(model: ir.Model, preset: Preset) -> None:
+    """Write nodes that few destinations read as several that all do."""
+    graph = model.graph
+    kinds = {node.op_type for node in graph.nodes}
+    if "Scan" in kinds and "Scan" in preset.never:
+        unroll_scans(graph, inferred(model))
+    if "DFT" in kinds and not preset.cpu_kernels:
+        multiply_transforms(graph, inferred(model), faster="DFT" not in preset.never)
 
 
 def _suit(model: ir.Model, preset: Preset) -> None:

@@ -137,6 +137,7 @@ def _refusal(name: str, node: ir.Node, what: str, advice: str) -> ExportError:
 
 
 _NO_BODIES = dict.fromkeys(("If", "Loop", "Scan"), _CELL)
+_NO_DFT = {"DFT": _CUT}
 # ONNX Runtime makes QuantizeLinear nodes of int8 codes that it refuses itself from opset 21 on.
 _SAFE = 20
 _DOUBLE = frozenset({ir.DataType.DOUBLE})
@@ -169,7 +170,7 @@ PRESETS: Mapping[str, Preset] = {
         quantization=PAIRED,
         fixed=True,
         plain=True,
-        never=_NO_BODIES,
+        never=_NO_BODIES | _NO_DFT,
         never_types=_DOUBLE,
     ),
     "tensorrt": Preset(
@@ -179,6 +180,7 @@ PRESETS: Mapping[str, Preset] = {
         agreeing=True,
         plain=True,
         symmetric=True,
+        never=_NO_DFT,
         never_types=_DOUBLE,
     ),
     # Its softmax of codes gives the highest code for all of them.
@@ -187,7 +189,7 @@ PRESETS: Mapping[str, Preset] = {
         opset=17,
         quantization=FLOATS,
         plain=True,
-        never=dict.fromkeys(("If", "Loop"), _CELL),
+        never=dict.fromkeys(("If", "Loop"), _CELL) | _NO_DFT,
         never_types=_DOUBLE,
     ),
     "opencv": Preset(
@@ -209,7 +211,7 @@ PRESETS: Mapping[str, Preset] = {
         even_pads=True,
         last_reflections=True,
         plain=True,
-        never=_NO_BODIES,
+        never=_NO_BODIES | _NO_DFT,
     ),
     "coreml": Preset(
         "Core ML, by onnx2torch and coremltools.",
@@ -220,7 +222,7 @@ PRESETS: Mapping[str, Preset] = {
         even_pads=True,
         last_reflections=True,
         plain=True,
-        never=_NO_BODIES,
+        never=_NO_BODIES | _NO_DFT,
         never_types=_DOUBLE,
     ),
     "ncnn": Preset(
@@ -232,7 +234,7 @@ PRESETS: Mapping[str, Preset] = {
         even_pads=True,
         joined_channels=True,
         plain=True,
-        never=_NO_BODIES,
+        never=_NO_BODIES | _NO_DFT,
         never_types=_DOUBLE,
     ),
     "mnn": Preset(
@@ -241,6 +243,7 @@ PRESETS: Mapping[str, Preset] = {
         quantization=FLOATS,
         fixed=True,
         plain=True,
+        never=_NO_DFT,
         never_types=_DOUBLE,
     ),
     "tvm": Preset(
@@ -250,7 +253,7 @@ PRESETS: Mapping[str, Preset] = {
         fixed=True,
         unrolled=True,
         plain=True,
-        never=_NO_BODIES,
+        never=_NO_BODIES | _NO_DFT,
     ),
     "iree": Preset("IREE.", opset=17, quantization=FLOATS, fixed=True, even_pads=True, plain=True),
 }

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.flex.elementwise import FLOATS, INTEGERS, read_computed, write_computed
+from tflite_ort.opmap.flex.elementwise import (
+    FLOATS,
+    INTEGERS,
+    computed_type,
+    read_computed,
+    write_computed,
+)
 from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
@@ -33,7 +39,7 @@ def _write_taken(op: View, g: Graph, flat: ir.Value, places: Array) -> None:
         if "padding_value" in op.names:
             padding = g.reshape(_read(g, op["padding_value"]), ())
         else:
-            padding = g.op("CastLike", g.constant(0, np.float32), flat)
+            padding = g.constant(0, computed_type(op.output.type))
         value = g.op("Where", g.constant(places >= 0), value, padding)
     write_computed(g, op.output, g.reshape(value, op.output.shape), Layout.LAST)
 

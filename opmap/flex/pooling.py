@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.flex.elementwise import FLOAT, FLOATS, INTEGERS, read_computed, write_computed
+from tflite_ort.opmap.flex.elementwise import (
+    FLOAT,
+    FLOATS,
+    INTEGERS,
+    computed_type,
+    read_computed,
+    write_computed,
+)
 from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.onnx_graph import ir
@@ -195,6 +202,6 @@ def patches(op: View, g: Graph) -> None:
     """Concat of a Slice for each place in a window."""
     (x,) = op.present_inputs()
     value = read_computed(g, x, FLOATS | INTEGERS | {_T.BOOL}, Layout.LAST)
-    zero = g.op("CastLike", g.constant(0, np.float32), value)
+    zero = g.constant(0, computed_type(x.type))
     cells = _cells(g, value, patch_windows(op), zero)
     write_computed(g, op.output, g.op("Concat", *cells, axis=3), Layout.LAST)

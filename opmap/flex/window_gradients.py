@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.flex.elementwise import FLOAT, FLOATS, read_computed, write_computed
+from tflite_ort.opmap.flex.elementwise import (
+    FLOAT,
+    FLOATS,
+    computed_type,
+    read_computed,
+    write_computed,
+)
 from tflite_ort.opmap.flex.pooling import layout_of, windows_of
 from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.onnx_graph import ir
@@ -162,14 +168,14 @@ def greatest_gradient(op: View, g: Graph) -> None:
     """ScatterElements (add) at the places that MaxPool tells."""
     x, given, places, layout = _greatest(op, g, "orig_input")
     flat = (g.op("Reshape", each, g.ints([-1])) for each in (places, given))
-    result = g.op("ScatterElements", _zeros(g, x), *flat, axis=0, reduction="add")
+    result = g.op("ScatterElements", _zeros(g, op, x), *flat, axis=0, reduction="add")
     write_computed(g, op.output, g.op("Reshape", result, g.op("Shape", x)), layout)
 
 
-def _zeros(g: Graph, x: ir.Value) -> ir.Value:
-    """Zeros, as many as `x` has elements."""
+def _zeros(g: Graph, op: View, x: ir.Value) -> ir.Value:
+    """Zeros for gradients, as many as `x` has elements."""
     count = g.op("ReduceProd", g.op("Shape", x), keepdims=1)
-    return g.op("Expand", g.op("CastLike", g.constant(0, np.float32), x), count)
+    return g.op("Expand", g.constant(0, computed_type(op["grad"].type)), count)
 
 
 @flex_translator("MaxPoolGradGrad", "MaxPoolGradGradV2", "MaxPool3DGradGrad")
@@ -195,5 +201,5 @@ def gradient_at(op: View, g: Graph) -> None:
         places = g.op("Add", places, g.op("Reshape", first, g.ints([-1, 1, 1, 1])))
     given = read_computed(g, op["grad"], FLOATS, Layout.LAST)
     flat = (g.op("Reshape", each, g.ints([-1])) for each in (places, given))
-    result = g.op("ScatterElements", _zeros(g, x), *flat, axis=0, reduction="add")
+    result = g.op("ScatterElements", _zeros(g, op, x), *flat, axis=0, reduction="add")
     write_computed(g, op.output, g.op("Reshape", result, g.op("Shape", x)), Layout.LAST)

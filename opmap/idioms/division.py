@@ -34,10 +34,13 @@ def quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def floor_quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Floor(Div) in double, as in TFLite: a float32 quotient could round up to an integer."""
+    """Floor(Div) in double, as in TFLite: a float32 quotient could round up to an integer. Of
+    integers in 64 bits what is left of the dividend without the remainder is divided."""
     leave_many_to_numpy(g, op.output.shape, "quotients")
     if op.output.type is not _T.FLOAT32:
-        b = _divisor(op, g, b)
+        wide, divisor = g.cast(a, ir.DataType.INT64), _divisor(op, g, b)
+        whole = g.op("Sub", wide, g.op("Mod", wide, divisor))
+        return g.cast(g.op("Div", whole, divisor), op.output.dtype)
     first, second = (g.cast(value, ir.DataType.DOUBLE) for value in (a, b))
     floor = g.op("Floor", g.op("Div", first, second))
     return g.cast(floor, op.output.dtype)

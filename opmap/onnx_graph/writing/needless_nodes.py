@@ -82,6 +82,8 @@ class _Cleaning:
 
     def _shorten(self, node: ir.Node) -> None:
         """Let a node read what the node before it reads, where both do what one can do."""
+        if node.op_type == "Reshape" and self._names_all_sizes(node):
+            self._say_plainly(node)
         if node.op_type == "Concat":
             node.inputs = tuple(
                 chain.from_iterable(self._parts(node, each) for each in node.inputs)
@@ -122,6 +124,12 @@ class _Cleaning:
         node.op_type, node.attributes = "Reshape", {}
         node.inputs = (source, self._graph.add_initializer(name, target))
 
+    def _say_plainly(self, node: ir.Node) -> None:
+        """Say nothing of sizes of 0 where a target has none: not every reader knows it."""
+        target = node.constant(1)
+        if target is not None and np.all(target != 0):
+            node.attributes.pop("allowzero", None)
+
     def _names_all_sizes(self, node: ir.Node) -> bool:
         """Whether a Reshape takes no size from what it reads."""
         target = node.inputs[1] if len(node.inputs) > 1 else None
@@ -147,6 +155,7 @@ class _Cleaning:
             or (kind == "Cast" and attributes["to"] == self._known.type(source))
             or (kind == "Transpose" and _in_order(attributes.get("perm")))
             or (kind == "Concat" and len(node.inputs) == 1)
+            or kind == "Split"  # into one part
         )
         if kind in _KEEPING and not is_same:
             shape = self._known.sizes(source)

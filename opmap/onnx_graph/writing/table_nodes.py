@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -25,13 +26,16 @@ class Names:
             self._taken.update(value.name for value in node.outputs)
             for body in node.bodies:
                 self._taken.update(value.name for value in body.inputs)
+        self._counts = Counter[str]()
 
     def free(self, name: str) -> str:
         """`name`, or one that begins so."""
-        while name in self._taken:
-            name += "_"
-        self._taken.add(name)
-        return name
+        made = name
+        while made in self._taken:
+            self._counts[name] += 1
+            made = f"{name}_{self._counts[name]}"
+        self._taken.add(made)
+        return made
 
 
 class Constants:

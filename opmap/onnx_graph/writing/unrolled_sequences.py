@@ -7,15 +7,13 @@ D directions, T steps, B batch, I inputs, H units, G gates.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.onnx_graph.writing.added_nodes import AddedNodes, Array
 from tflite_ort.opmap.onnx_graph.writing.table_nodes import Names
 
-Array = npt.NDArray[Any]
 # Longer sequences stay nodes: a file has twelve nodes for each step.
 MOST_STEPS = 256
 SEQUENCES = frozenset({"GRU", "LSTM", "RNN"})
@@ -50,29 +48,24 @@ def _is_plain(node: ir.Node) -> bool:
     return len(weights) == 3 and constant and not any((*lengths, *peepholes))
 
 
-class _Unrolled:
-    """The nodes of one cell.
-
-    Attributes:
-        nodes: in their order.
-    """
+class _Unrolled(AddedNodes):
+    """The nodes of one cell."""
 
     def __init__(self, graph: ir.Graph, node: ir.Node, shape: Sequence[int], names: Names) -> None:
-        self.nodes = list[ir.Node]()
-        self._graph, self._node, self._names = graph, node, names
+        super().__init__(graph, node.name, names)
+        self._node = node
         self._steps, self._batch = shape[:2]
         self._weights = [self._array(place) for place in (1, 2, 3)]
         self._units = self._weights[1].shape[2]
-        self._constants = dict[tuple[str, bytes], ir.Value]()
         how = node.attributes.get("direction", "forward")
         backward = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
         sides = [self._side(number, back) for number, back in enumerate(backward[str(how)])]
         for place, value in enumerate(node.outputs):
             parts = [side[place] for side in sides]
             if len(parts) == 1:
-                self._emit("Identity", parts, value)
+                self.emit("Identity", parts, [value])
             else:
-                self._emit("Concat", parts, value, axis=0 if place else 1)
+                self.emit("Concat", parts, [value], axis=0 if place else 1)
 
     def _array(self, place: int) -> Array:
         value = self._node.inputs[place]
@@ -90,38 +83,38 @@ class _Unrolled:
         added = own + other
         if late:
             added[-self._units :] = own[-self._units :]
-        sums = self._op("MatMul", x, self._constant(weights.T, "weights"))
-        sums = self._op("Add", sums, self._constant(added, "bias"))
+        sums = self.op("MatMul", x, self.constant(weights.T, "weights"))
+        sums = self.op("Add", sums, self.constant(added, "bias"))
         states = [self._first(place, number) for place in range(5, 4 + len(self._node.outputs))]
         step = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[self._node.op_type]
         found = dict[int, ir.Value]()
         for time in reversed(range(self._steps)) if back else range(self._steps):
-            row = self._op("Gather", sums, self._constant(np.array(time), "step"), axis=0)
+            row = self.op("Gather", sums, self.constant(np.array(time), "step"), axis=0)
             states = step(row, states, recurrent, other)
             found[time] = states[0]
         whole = [self._steps, 1, self._batch, self._units]
         rows = [found[time] for time in range(self._steps)]
-        every = rows[0] if len(rows) == 1 else self._op("Concat", *rows, axis=0)
+        every = rows[0] if len(rows) == 1 else self.op("Concat", *rows, axis=0)
         return [self._shaped(every, whole), *(self._shaped(each, whole[1:]) for each in states)]
 
     def _first(self, place: int, number: int) -> ir.Value:
         """A state [B, H] before the first step."""
         given = self._node.inputs[place] if place < len(self._node.inputs) else None
         if given is None:
-            return self._constant(np.zeros((self._batch, self._units), np.float32), "zeros")
-        return self._op("Gather", given, self._constant(np.array(number), "side"), axis=0)
+            return self.constant(np.zeros((self._batch, self._units), np.float32), "zeros")
+        return self.op("Gather", given, self.constant(np.array(number), "side"), axis=0)
 
     def _lstm(
         self, row: ir.Value, states: Sequence[ir.Value], recurrent: Array, _: Array
     ) -> list[ir.Value]:
         """Gates in the order input, output, forget, update."""
         h, c = states
-        sums = self._op("Add", row, self._times(h, recurrent))
+        sums = self.op("Add", row, self._times(h, recurrent))
         gates, update = self._parts(sums, [3 * self._units, self._units])
-        admit, show, keep = self._parts(self._op("Sigmoid", gates), [self._units] * 3)
-        added = self._op("Mul", admit, self._op("Tanh", update))
-        c = self._op("Add", self._op("Mul", keep, c), added)
-        return [self._op("Mul", show, self._op("Tanh", c)), c]
+        admit, show, keep = self._parts(self.op("Sigmoid", gates), [self._units] * 3)
+        added = self.op("Mul", admit, self.op("Tanh", update))
+        c = self.op("Add", self.op("Mul", keep, c), added)
+        return [self.op("Mul", show, self.op("Tanh", c)), c]
 
     def _gru(
         self, row: ir.Value, states: Sequence[ir.Value], recurrent: Array, bias: Array
@@ -129,52 +122,31 @@ class _Unrolled:
         """Gates in the order update, reset, hidden."""
         (h,), units = states, self._units
         x_gates, x_hidden = self._parts(row, [2 * units, units])
-        gates = self._op("Add", x_gates, self._times(h, recurrent[: 2 * units]))
-        keep, reset = self._parts(self._op("Sigmoid", gates), [units] * 2)
+        gates = self.op("Add", x_gates, self._times(h, recurrent[: 2 * units]))
+        keep, reset = self._parts(self.op("Sigmoid", gates), [units] * 2)
         if self._node.attributes.get("linear_before_reset"):
             product = self._times(h, recurrent[2 * units :])
-            sums = self._op("Add", product, self._constant(bias[2 * units :], "bias"))
-            inner = self._op("Mul", reset, sums)
+            sums = self.op("Add", product, self.constant(bias[2 * units :], "bias"))
+            inner = self.op("Mul", reset, sums)
         else:
-            inner = self._times(self._op("Mul", reset, h), recurrent[2 * units :])
-        hidden = self._op("Tanh", self._op("Add", x_hidden, inner))
-        one = self._constant(np.ones(1, np.float32), "one")
-        new = self._op("Mul", self._op("Sub", one, keep), hidden)
-        return [self._op("Add", new, self._op("Mul", keep, h))]
+            inner = self._times(self.op("Mul", reset, h), recurrent[2 * units :])
+        hidden = self.op("Tanh", self.op("Add", x_hidden, inner))
+        one = self.constant(np.ones(1, np.float32), "one")
+        new = self.op("Mul", self.op("Sub", one, keep), hidden)
+        return [self.op("Add", new, self.op("Mul", keep, h))]
 
     def _rnn(
         self, row: ir.Value, states: Sequence[ir.Value], recurrent: Array, _: Array
     ) -> list[ir.Value]:
-        return [self._op("Tanh", self._op("Add", row, self._times(states[0], recurrent)))]
+        return [self.op("Tanh", self.op("Add", row, self._times(states[0], recurrent)))]
 
     def _times(self, h: ir.Value, recurrent: Array) -> ir.Value:
-        return self._op("MatMul", h, self._constant(recurrent.T, "recurrent"))
+        return self.op("MatMul", h, self.constant(recurrent.T, "recurrent"))
 
     def _parts(self, value: ir.Value, sizes: Sequence[int]) -> list[ir.Value]:
-        split = self._constant(np.array(sizes, np.int64), "sizes")
-        name = self._names.free(f"{self._node.name}/Split")
-        made = [ir.Value(self._names.free(f"{name}_{place}")) for place in range(len(sizes))]
-        self.nodes.append(ir.Node("Split", [value, split], made, attributes={"axis": 1}, name=name))
+        made = [self.value(f"Split_{place}") for place in range(len(sizes))]
+        self.emit("Split", [value, self.ints(sizes, "sizes")], made, axis=1)
         return made
 
     def _shaped(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
-        return self._op("Reshape", value, self._constant(np.array(shape, np.int64), "shape"))
-
-    def _op(self, op_type: str, *inputs: ir.Value, **attributes: Any) -> ir.Value:
-        made = ir.Value(self._names.free(f"{self._node.name}/{op_type}_out"))
-        self._emit(op_type, inputs, made, **attributes)
-        return made
-
-    def _emit(
-        self, op_type: str, inputs: Sequence[ir.Value], made: ir.Value, **attributes: Any
-    ) -> None:
-        name = self._names.free(f"{self._node.name}/{op_type}")
-        self.nodes.append(ir.Node(op_type, inputs, [made], attributes=attributes, name=name))
-
-    def _constant(self, array: Array, what: str) -> ir.Value:
-        """An initializer; equal ones are one."""
-        key = f"{array.dtype}{array.shape}", array.tobytes()
-        if key not in self._constants:
-            name = self._names.free(f"{self._node.name}/{what}")
-            self._constants[key] = self._graph.add_initializer(name, array)
-        return self._constants[key]
+        return self.op("Reshape", value, self.ints(shape, "shape"))
