@@ -36,7 +36,7 @@ from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import machine
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
-from tflite_ort.export.presets import FLOATS, PRESETS
+from tflite_ort.export.presets import FLOATS, PRESETS, ROUNDED
 from tflite_ort.providers.exported_state import first_state
 from tflite_ort.schema import BridgeError, read_model
 
@@ -154,7 +154,7 @@ def prepare(folder: Path, network: str, preset: str) -> dict[str, Any]:
     scales = {
         each["name"]: each["quantization"] for each in Interpreter(str(model)).get_input_details()
     }
-    floats = PRESETS[preset].quantization == FLOATS
+    floats = PRESETS[preset].quantization in (FLOATS, ROUNDED)
     proto = export_onnx(model, folder / f"{network}.onnx", for_=preset, lstm_clip="ignore")
     given = []
     for place, declared in enumerate(proto.graph.input[: len(inputs)]):
