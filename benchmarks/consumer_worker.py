@@ -211,6 +211,7 @@ RUNNERS = {
     "mobile": mobile_runner,
     "openvino": openvino_runner,
     "opencv": opencv_runner,
+    "opencv4": opencv_runner,
     "tract": tract_runner,
     "torch": torch_runner,
     "coreml": coreml_runner,

@@ -1,12 +1,14 @@
 """Exports for each destination in the consumers that pip installs, against LiteRT.
 
-    python -m benchmarks.consumers --python ENV/bin/python --json benchmarks/results/consumers.json
+    python -m benchmarks.consumers --python ENV/bin/python --python opencv4=OTHER/bin/python \
+        --node FOLDER --json benchmarks/results/consumers.json
     python -m benchmarks.consumers --page docs/consumers.md
 
-ENV has the consumers, this Python LiteRT. Models: $TFLITE_ORT_MODELS, else ../shared/models. By
-default a sample of the networks runs; ``--whole`` runs all, and ``--only`` those with a part of a
-name. A consumer gets the file of its own preset, with ``lstm_clip="ignore"``; where that is
-refused, it counts as not loaded, and the record has the reason.
+ENV has the consumers but OpenCV 4, which OTHER has; FOLDER has onnxruntime-web in its node_modules,
+and this Python LiteRT. Models: $TFLITE_ORT_MODELS, else ../shared/models. By default a sample of
+the networks runs; ``--whole`` runs all, and ``--only`` those with a part of a name. A consumer gets
+the file of its own preset, with ``lstm_clip="ignore"``; where that is refused, it counts as not
+loaded, and the record has the reason. IREE gets no files above 1 MB: it compiles them for minutes.
 
 A result is right if no element is further from LiteRT's than 2 % of the largest value, two quanta,
 or twice what LiteRT's own kernel sets differ by. Files of floats are compared with the numbers that
@@ -36,18 +38,21 @@ from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import machine
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
-from tflite_ort.export.presets import FLOATS, PRESETS
+from tflite_ort.export.presets import FLOATS, PRESETS, ROUNDED
 from tflite_ort.providers.exported_state import first_state
 from tflite_ort.schema import BridgeError, read_model
 
 Array = npt.NDArray[Any]
+Rows = dict[str, dict[str, Any]]
 
 # By consumer, the preset whose files it gets.
 CONSUMERS = {
     "onnxruntime": "onnxruntime",
+    "web": "web",
     "mobile": "mobile",
     "openvino": "openvino",
     "opencv": "opencv",
+    "opencv4": "opencv",
     "tract": "tract",
     "torch": "torch",
     "tvm": "tvm",
@@ -107,6 +112,8 @@ WHOLE = [
     "tflite2onnx__prelu.float32",
     "tflite2onnx__stridedslice.float32",
 ]
+# Larger files take a consumer too long.
+LARGEST = {"iree": 1 << 20}
 MARK = "<!-- table of consumers -->"
 RELATIVE, QUANTA, TIMES = 0.02, 2.0, 2.0
 
@@ -154,7 +161,7 @@ def prepare(folder: Path, network: str, preset: str) -> dict[str, Any]:
     scales = {
         each["name"]: each["quantization"] for each in Interpreter(str(model)).get_input_details()
     }
-    floats = PRESETS[preset].quantization == FLOATS
+    floats = PRESETS[preset].quantization in (FLOATS, ROUNDED)
     proto = export_onnx(model, folder / f"{network}.onnx", for_=preset, lstm_clip="ignore")
     given = []
     for place, declared in enumerate(proto.graph.input[: len(inputs)]):
@@ -211,9 +218,12 @@ def is_right(case: dict[str, Any], folder: Path) -> tuple[bool, float]:
     return right, worst
 
 
-def run(python: str, consumer: str, networks: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What a consumer makes of the networks."""
-    rows, cases = dict[str, dict[str, Any]](), []
+def run(command: Sequence[str], consumer: str, networks: Sequence[str]) -> Rows:
+    """What a consumer makes of the networks; its name and a folder are added to the command."""
+    largest = LARGEST.get(consumer)
+    if largest is not None:
+        networks = [n for n in networks if (MODELS / f"{n}.tflite").stat().st_size <= largest]
+    rows, cases = Rows(), []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for network in networks:
@@ -226,9 +236,8 @@ def run(python: str, consumer: str, networks: Sequence[str]) -> dict[str, dict[s
             for case in cases
         ]
         write_text(folder / "cases.json", json.dumps(listed))
-        worker = str(Path(__file__).with_name("consumer_worker.py"))
         for _ in range(len(cases) + 1):  # once more for each case that ends the process
-            done = subprocess.run([python, worker, consumer, name], capture_output=True, text=True)
+            done = subprocess.run([*command, consumer, name], capture_output=True, text=True)
             if all((folder / f"{case['name']}.begun").exists() for case in cases):
                 break
             if not any(folder.glob("*.begun")):
@@ -252,7 +261,7 @@ def _row(case: dict[str, Any], folder: Path, *, runs: bool) -> dict[str, Any]:
     return {"loads": True, "right": right, "difference": worst}
 
 
-def summary(results: dict[str, dict[str, dict[str, Any]]]) -> str:
+def summary(results: dict[str, Rows]) -> str:
     lines = ["| consumer | preset | networks | loads | right |", "|---|---|---|---|---|"]
     for consumer, rows in results.items():
         loads = sum("loads" in row for row in rows.values())
@@ -262,7 +271,7 @@ def summary(results: dict[str, dict[str, dict[str, Any]]]) -> str:
     return "\n".join(lines)
 
 
-def details(results: dict[str, dict[str, dict[str, Any]]]) -> str:
+def details(results: dict[str, Rows]) -> str:
     networks = list(dict.fromkeys(name for rows in results.values() for name in rows))
     lines = [f"| network | {' | '.join(results)} |", "|---|" + "---|" * len(results)]
     for name in networks:
@@ -283,33 +292,50 @@ def _cell(row: dict[str, Any] | None) -> str:
     return f"{'right' if row['right'] else 'off'}, {row['difference']:.0e}"
 
 
-def write_page(page: Path, results: dict[str, dict[str, dict[str, Any]]]) -> None:
+def write_page(page: Path, results: dict[str, Rows]) -> None:
     begin, _, rest = page.read_text(encoding="utf-8").partition(MARK)
     after = rest.partition(MARK)[2]
     text = f"{summary(results)}\n\n{details(results)}"
     write_text(page, f"{begin}{MARK}\n{text}\n{MARK}{after}")
 
 
+def commands(python: Sequence[str], node: Path | None) -> dict[str, list[str]]:
+    """By consumer, what runs it."""
+    here = Path(__file__).parent
+    worker = str(here / "consumer_worker.py")
+    named = {name: path for name, _, path in (each.rpartition("=") for each in python)}
+    default = named.pop("", None)
+    found = {name: [default, worker] for name in CONSUMERS if default and name not in _OTHERS}
+    found |= {name: [path, worker] for name, path in named.items()}
+    if node is not None:
+        found["web"] = ["node", str(here / "runtime_worker.mjs"), "--in", str(node)]
+    return found
+
+
+# They need an environment of their own.
+_OTHERS = ("opencv4", "web")
 RECORD = Path(__file__).parent / "results" / "consumers.json"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--python", help="with the consumers")
+    parser.add_argument("--python", action="append", default=[], metavar="[CONSUMER=]PYTHON")
+    parser.add_argument("--node", type=Path, metavar="FOLDER")
     parser.add_argument("--consumer", action="append", choices=CONSUMERS)
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--only", default="", help="part of the networks' names")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--page", type=Path, help="write the tables of the record into it")
     given = parser.parse_args()
-    if given.python:
+    runners = commands(given.python, given.node)
+    if runners:
         networks = [name for name in (WHOLE if given.whole else SAMPLE) if given.only in name]
         known = json.loads(given.json.read_text()) if given.json and given.json.exists() else {}
         results = known.get("results", {})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for consumer in given.consumer or CONSUMERS:
-                found = run(given.python, consumer, networks)
+            for consumer in given.consumer or [name for name in CONSUMERS if name in runners]:
+                found = run(runners[consumer], consumer, networks)
                 results[consumer] = {**results.get(consumer, {}), **found}
                 print(summary({consumer: found}).splitlines()[-1], flush=True)
                 if given.json:

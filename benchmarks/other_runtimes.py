@@ -152,7 +152,7 @@ def compared(runtime: str, folder: Path, cases: list[dict[str, Any]]) -> dict[st
 
 
 def cleared(folder: Path) -> None:
-    for pattern in ("*.out*", "*.error"):
+    for pattern in ("*.out*", "*.error", "*.begun", "*.done"):
         for path in folder.glob(pattern):
             path.unlink()
 

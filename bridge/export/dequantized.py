@@ -49,7 +49,7 @@ _ON_CODES = frozenset({Op.BITCAST, Op.BITWISE_XOR, Op.CAST, Op.RIGHT_SHIFT})
 # A custom operator that takes floats as well as codes.
 _ON_BOTH = frozenset({"TFLite_Detection_PostProcess"})
 # What comes out of these was clipped before, where the scales are the same.
-_MOVES = frozenset(
+MOVES = frozenset(
     {
         *(Op.AVERAGE_POOL_2D, Op.BATCH_TO_SPACE_ND, Op.BROADCAST_TO, Op.CONCATENATION),
         *(Op.DEPTH_TO_SPACE, Op.DYNAMIC_UPDATE_SLICE, Op.EXPAND_DIMS, Op.GATHER, Op.GATHER_ND),
@@ -61,22 +61,22 @@ _MOVES = frozenset(
     }
 )
 # The graphs that these call clip their results.
-_CALLS = frozenset({Op.CALL_ONCE, Op.IF, Op.WHILE})
-_CELLS = frozenset(
+CALLS = frozenset({Op.CALL_ONCE, Op.IF, Op.WHILE})
+CELLS = frozenset(
     {
         *(Op.LSTM, Op.UNIDIRECTIONAL_SEQUENCE_LSTM, Op.BIDIRECTIONAL_SEQUENCE_LSTM),
         *(Op.RNN, Op.UNIDIRECTIONAL_SEQUENCE_RNN, Op.BIDIRECTIONAL_SEQUENCE_RNN, Op.SVDF),
     }
 )
 # Codes of numbers that tensors between operators stand for.
-_NARROW = frozenset({TensorType.INT8, TensorType.UINT8, TensorType.INT16})
+NARROW = frozenset({TensorType.INT8, TensorType.UINT8, TensorType.INT16})
 
 
-def with_floats(model: Model, *, inside: bool, ends: bool) -> Model:
+def with_floats(model: Model, *, inside: type[Inside] | None, ends: bool) -> Model:
     """`model` with floats for its quantized tensors.
 
     Args:
-        inside: for all but the inputs and outputs of the model.
+        inside: what writes them for all but the inputs and outputs of the model; None: they stay.
         ends: for the inputs and outputs.
 
     Raises:
@@ -85,8 +85,8 @@ def with_floats(model: Model, *, inside: bool, ends: bool) -> Model:
     """
     rewriting = _Model(with_own_data(model))
     graphs = list(model.subgraphs)
-    if inside:
-        rewritten = (_Inside(rewriting, number, ends=ends) for number in range(len(graphs)))
+    if inside is not None:
+        rewritten = (inside(rewriting, number, ends=ends) for number in range(len(graphs)))
         graphs = [each.graph() for each in rewritten]
     elif ends:
         graphs[0] = _Boundary(rewriting, 0).graph()
@@ -154,7 +154,7 @@ class _Rewritten:
     def is_codes(self, index: int) -> bool:
         """Whether a tensor holds codes that nodes compute."""
         view = self.views[index]
-        return view.is_quantized and view.type in _NARROW and not view.is_given
+        return view.is_quantized and view.type in NARROW and not view.is_given
 
     def moved(self, operator: Operator, places: dict[int, int]) -> Operator:
         """`operator` with other tensors."""
@@ -163,7 +163,7 @@ class _Rewritten:
         return replace(operator, inputs=inputs, outputs=outputs)
 
 
-_FLOAT: dict[str, Any] = {"type": TensorType.FLOAT32, "quantization": None}
+FLOAT: dict[str, Any] = {"type": TensorType.FLOAT32, "quantization": None}
 
 
 class _Boundary(_Rewritten):
@@ -174,7 +174,7 @@ class _Boundary(_Rewritten):
         for index in dict.fromkeys((*self.old.inputs, *self.old.outputs)):
             if self.is_codes(index):
                 inner[index] = self.add(self.tensors[index], "/codes")
-                self.tensors[index] = replace(self.tensors[index], **_FLOAT)
+                self.tensors[index] = replace(self.tensors[index], **FLOAT)
         for index in dict.fromkeys(self.old.inputs):
             if index in inner:
                 self.emit(Op.QUANTIZE, [index], inner[index])
@@ -185,7 +185,7 @@ class _Boundary(_Rewritten):
         return self.made()
 
 
-class _Inside(_Rewritten):
+class Inside(_Rewritten):
     """Floats for all tensors.
 
     Args:
@@ -204,12 +204,19 @@ class _Inside(_Rewritten):
             if not self.is_codes(index):
                 continue
             if index in ends and (index in self.old.inputs or not self._ends):
-                self._places[index] = self.add(tensor, "/real", **_FLOAT)
+                self._places[index] = self.add(tensor, "/real", **FLOAT)
             if index not in ends or self._ends:
-                self.tensors[index] = replace(tensor, **_FLOAT)
+                self.tensors[index] = replace(tensor, **FLOAT)
         for index in ends:
             if index in self._places and index in self.old.inputs:
                 self._begin(index, self._places[index])
+        self._all_operators()
+        for index in ends:
+            if index in self._places and index not in self.old.inputs:
+                self.emit(Op.QUANTIZE, [self._places[index]], index)
+        return self.made()
+
+    def _all_operators(self) -> None:
         for place in range(len(self.old.operators)):
             view = operator_view(self.whole.model, self.number, place, self.views, self.meter)
             try:
@@ -218,10 +225,6 @@ class _Inside(_Rewritten):
                 raise
             except MALFORMED_OPERATOR as error:  # scales that do not fit, and the like
                 raise ModelError(f"{view.label}: {said_of_file(error)}") from error
-        for index in ends:
-            if index in self._places and index not in self.old.inputs:
-                self.emit(Op.QUANTIZE, [self._places[index]], index)
-        return self.made()
 
     def _begin(self, index: int, inside: int) -> None:
         """An input of the whole model."""
@@ -232,7 +235,7 @@ class _Inside(_Rewritten):
 
     def _operator(self, operator: Operator, op: View) -> None:
         if op.op is Op.QUANTIZE:
-            self._quantize(operator, op)
+            self._quantize(op)
         elif op.op is Op.DEQUANTIZE and op["input"].is_quantized:
             self._copy(self._given(op, 0), operator.outputs[0])
         elif op.op in _ON_CODES or (op.op is Op.CUSTOM and op.custom_code not in _ON_BOTH):
@@ -254,8 +257,21 @@ class _Inside(_Rewritten):
             for index in bounds
         }
         outputs = [raw.get(index, self._place(index)) for index in operator.outputs]
+        self._append(operator, inputs, outputs, plain=bool(bounds) and clamp(op) != (None, None))
+        for index, (low, high) in bounds.items():
+            self._clip(raw[index], low, high, self._place(index))
+
+    def _append(
+        self,
+        operator: Operator,
+        inputs: Sequence[int | None],
+        outputs: Sequence[int],
+        *,
+        plain: bool,
+    ) -> None:
+        """`operator` on other tensors; a plain one has no activation."""
         options: Any = operator.options
-        if bounds and _clamp(op) != (None, None):
+        if plain:
             options = replace(options, fused_activation_function=ActivationFunctionType.NONE)
         self.operators.append(
             replace(
@@ -266,12 +282,10 @@ class _Inside(_Rewritten):
                 intermediates=(),
             )
         )
-        for index, (low, high) in bounds.items():
-            self._clip(raw[index], low, high, self._place(index))
 
-    def _quantize(self, operator: Operator, op: View) -> None:
+    def _quantize(self, op: View) -> None:
         """Clip to what codes stand for; nothing is rounded."""
-        if op.output.type not in _NARROW or op["input"].type is TensorType.INT32:
+        if op.output.type not in NARROW or op["input"].type is TensorType.INT32:
             raise ExportError(f"{op.label}: {op.output.type.name} codes cannot be dequantized")
         self._clip(self._given(op, 0), *_range(op.output), self._place(op.output.index))
 
@@ -296,14 +310,18 @@ class _Inside(_Rewritten):
     def _place(self, index: int) -> int:
         return self._places.get(index, index)
 
+    def _real(self, index: int) -> int:
+        """The tensor of the numbers that codes stand for."""
+        return self._place(index)
+
     def _given(self, op: View, position: int) -> int:
         """The tensor of floats that an operator has as an input."""
         view = op.inputs[position]
         assert view is not None
         if not view.is_given:
-            if view.is_quantized and view.type not in _NARROW:
+            if view.is_quantized and view.type not in NARROW:
                 raise ExportError(f"{op.label}: codes of {view.type.name} cannot be dequantized")
-            return self._place(view.index)
+            return self._real(view.index)
         name = op.names[min(position, len(op.names) - 1)] if op.names else ""
         if view.type in (TensorType.INT32, TensorType.INT64):
             return self._bias(op, view) if name.endswith("bias") else view.index
@@ -334,7 +352,7 @@ class _Inside(_Rewritten):
 
     def _constant(self, view: TensorView, reals: npt.NDArray[np.float32], key: bytes) -> int:
         if (view.index, key) not in self._constants:
-            index = self.add(self.old.tensors[view.index], "", **_FLOAT, sparsity=None)
+            index = self.add(self.old.tensors[view.index], "", **FLOAT, sparsity=None)
             made = replace(self.tensors[index], buffer=self.whole.buffer(reals))
             self.tensors[index] = replace(made, external_buffer=0)
             self._constants[view.index, key] = index
@@ -342,9 +360,9 @@ class _Inside(_Rewritten):
 
     def _is_clipped(self, op: View, view: TensorView) -> bool:
         """Whether what an operator makes can be beyond what codes stand for."""
-        if not self.is_codes(view.index) or op.op in _CALLS:
+        if not self.is_codes(view.index) or op.op in CALLS:
             return False
-        return not (op.op in _MOVES and _same_codes(op, view))
+        return not (op.op in MOVES and same_codes(op, view))
 
     def _clip(self, source: int, low: float, high: float, output: int) -> None:
         middle = self.add(self.tensors[output], "/raised", is_variable=False)
@@ -354,14 +372,15 @@ class _Inside(_Rewritten):
         ):
             self.emit(op, [given, self._number(bound)], made, MaximumMinimumOptions())
 
-    def _number(self, value: float) -> int:
-        key = (-1, np.float32(value).tobytes())
+    def _number(self, value: float | Array) -> int:
+        """A constant of a number, or of one for each channel."""
+        array = np.asarray(value, np.float32)
+        key = (-1, array.tobytes())
         if key not in self._constants:
-            array = np.array(value, np.float32)
             self.tensors.append(
                 Tensor(
-                    shape=(), type=TensorType.FLOAT32, buffer=self.whole.buffer(array),
-                    name="bound", has_rank=True,
+                    shape=array.shape, type=TensorType.FLOAT32, buffer=self.whole.buffer(array),
+                    name="number", has_rank=True,
                 )
             )  # fmt: skip
             self._constants[key] = len(self.tensors) - 1
@@ -383,20 +402,20 @@ def _range(view: TensorView) -> tuple[float, float]:
 def _bounds(op: View, view: TensorView) -> tuple[float, float]:
     """What an output is clipped to: the numbers of its codes, and those of a fused activation."""
     low, high = _range(view)
-    lowest, highest = _clamp(op)
+    lowest, highest = clamp(op)
     low = low if lowest is None else max(low, lowest)
     return low, max(low, high if highest is None else min(high, highest))
 
 
-def _clamp(op: View) -> tuple[float | None, float | None]:
+def clamp(op: View) -> tuple[float | None, float | None]:
     """What the fused activation of an operator clamps its result to, if it does that alone: a cell
     has its activation inside."""
     none = ActivationFunctionType.NONE
     fused: ActivationFunctionType = getattr(op.options, "fused_activation_function", none)
-    return (None, None) if op.op in _CELLS else activation_bounds(fused)
+    return (None, None) if op.op in CELLS else activation_bounds(fused)
 
 
-def _same_codes(op: View, view: TensorView) -> bool:
+def same_codes(op: View, view: TensorView) -> bool:
     """Whether all codes that an operator has stand for what those of its output do."""
     given = [each for each in op.present_inputs() if each.is_quantized]
     return bool(given) and all(

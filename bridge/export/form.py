@@ -13,10 +13,19 @@ from tflite_ort.base.files import is_replaceable, write_bytes, writing
 from tflite_ort.base.records import field, record, replace
 from tflite_ort.base.suggestions import suggestion
 from tflite_ort.bundles.bundle import Source
-from tflite_ort.export.dequantized import with_floats
+from tflite_ort.export.dequantized import Inside, with_floats
 from tflite_ort.export.external_weights import data_path, remove_earlier, write_weights
 from tflite_ort.export.inferred import inferred, say_shapes
-from tflite_ort.export.presets import FLOATS, PAIRED, SIGNED, UNSIGNED, Preset, preset_of
+from tflite_ort.export.presets import (
+    FLOATS,
+    PAIRED,
+    ROUNDED,
+    SIGNED,
+    UNSIGNED,
+    Preset,
+    preset_of,
+)
+from tflite_ort.export.rounded import Rounded, can_be_rounded
 from tflite_ort.metadata import properties
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.onnx_graph import ir
@@ -130,7 +139,7 @@ class Form:
     @property
     def floats(self) -> bool:
         """Whether quantized values are floats."""
-        return self.dequantize or self.preset.quantization == FLOATS
+        return self.dequantize or self.preset.quantization in (FLOATS, ROUNDED)
 
     @property
     def plain(self) -> bool:
@@ -172,10 +181,14 @@ class Form:
         Raises:
             ExportError: an operator has no form of floats.
         """
-        ends = self.float_io or self.preset.quantization == FLOATS
+        kind = self.preset.quantization
+        ends = self.float_io or kind in (FLOATS, ROUNDED)
         if not (self.floats or ends):
             return model
-        return with_floats(model, inside=self.floats, ends=ends)
+        if not self.floats:
+            return with_floats(model, inside=None, ends=ends)
+        rounded = kind == ROUNDED and not self.dequantize and can_be_rounded(model)
+        return with_floats(model, inside=Rounded if rounded else Inside, ends=ends)
 
     def laid_out(self, model: Model) -> Form:
         """This form, with the layout that the destination needs, and the opset of 16-bit codes

@@ -19,7 +19,7 @@ from tflite_ort.schema import ExportError
 
 # Forms of quantized values.
 UNSIGNED, SIGNED, PAIRED = "unsigned", "signed", "paired"
-FLOATS, FASTEST = "floats", "fastest"
+FLOATS, ROUNDED, FASTEST = "floats", "rounded", "fastest"
 FORMS = {
     FASTEST: (
         "uint8 inside, and weights of the type that this CPU multiplies exactly in less time; on a "
@@ -30,6 +30,10 @@ FORMS = {
     PAIRED: "unsigned inside, with one scale for each tensor, and weights signed; each node "
     "between QuantizeLinear and DequantizeLinear",
     FLOATS: "none: floats, clipped to the ranges of the codes; inputs and outputs are floats too",
+    ROUNDED: (
+        "as *floats*, and rounded to the numbers that codes stand for; `--dequantize` leaves the "
+        "rounding out, which takes time"
+    ),
 }
 _CODES = frozenset({ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16, ir.DataType.UINT16})
 _SYMMETRIC = "give --dequantize --float-io, which write floats"
@@ -187,7 +191,7 @@ PRESETS: Mapping[str, Preset] = {
     "tract": Preset(
         "tract, in Rust.",
         opset=17,
-        quantization=FLOATS,
+        quantization=ROUNDED,
         plain=True,
         never=dict.fromkeys(("If", "Loop"), _CELL) | _NO_DFT,
         never_types=_DOUBLE,
@@ -195,7 +199,7 @@ PRESETS: Mapping[str, Preset] = {
     "opencv": Preset(
         "OpenCV's module `dnn`.",
         opset=17,
-        quantization=FLOATS,
+        quantization=ROUNDED,
         fixed=True,
         channel_slopes=True,
         bounded_tanhs=True,
@@ -240,7 +244,7 @@ PRESETS: Mapping[str, Preset] = {
     "mnn": Preset(
         "MNN, by its converter.",
         opset=17,
-        quantization=FLOATS,
+        quantization=ROUNDED,
         fixed=True,
         plain=True,
         never=_NO_DFT,
@@ -249,13 +253,13 @@ PRESETS: Mapping[str, Preset] = {
     "tvm": Preset(
         "Apache TVM.",
         opset=17,
-        quantization=FLOATS,
+        quantization=ROUNDED,
         fixed=True,
         unrolled=True,
         plain=True,
         never=_NO_BODIES | _NO_DFT,
     ),
-    "iree": Preset("IREE.", opset=17, quantization=FLOATS, fixed=True, even_pads=True, plain=True),
+    "iree": Preset("IREE.", opset=17, quantization=ROUNDED, fixed=True, even_pads=True, plain=True),
 }
 
 

@@ -1,0 +1,234 @@
+"""A quantized model as one of floats that are rounded to the numbers that codes stand for.
+
+A tensor of codes becomes floats that count its steps: code - zero point. A convolution of steps and
+of weights in steps is a sum of whole numbers, which 32-bit floats hold exactly up to 2**24. It is
+multiplied by the scales, rounded and clipped, as LiteRT does. What only moves numbers moves steps.
+All other operators read real numbers, and their results are rounded to steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tflite_ort.base.records import replace as changed
+from tflite_ort.export.dequantized import (
+    CALLS,
+    CELLS,
+    FLOAT,
+    MOVES,
+    NARROW,
+    Inside,
+    View,
+    clamp,
+    same_codes,
+)
+from tflite_ort.opmap.graph.quantized_nodes import dequantized as real_numbers
+from tflite_ort.schema import (
+    DivOptions,
+    ExportError,
+    Model,
+    MulOptions,
+    Op,
+    Operator,
+    SubGraph,
+    TensorType,
+    TensorView,
+)
+from tflite_ort.schema.values.semantics import quantized_range
+
+_PRODUCTS = frozenset({Op.CONV_2D, Op.DEPTHWISE_CONV_2D, Op.FULLY_CONNECTED, Op.TRANSPOSE_CONV})
+_WEIGHTS = (TensorType.INT4, TensorType.INT8, TensorType.UINT8)
+_CODES = (TensorType.INT8, TensorType.UINT8)
+# With the same codes on both sides they compute steps of steps, which are no whole numbers.
+_MEANS = frozenset({Op.AVERAGE_POOL_2D, Op.MEAN, Op.RESIZE_BILINEAR})
+Ends = tuple[float, float]
+
+
+def can_be_rounded(model: Model) -> bool:
+    """Whether rounding what operators make gives LiteRT's codes: recurrent cells round inside."""
+    return not any(code.builtin_code in CELLS for code in model.operator_codes)
+
+
+class Rounded(Inside):
+    """Floats for all tensors, which count steps inside."""
+
+    def graph(self) -> SubGraph:
+        self._reals = dict[int, int]()
+        codes = [index for index in range(len(self.old.tensors)) if self.is_codes(index)]
+        for index in codes:
+            tensor = self.old.tensors[index]
+            self.tensors[index] = replace(tensor, **FLOAT)
+            if not self.number:  # called graphs are given steps
+                self._places[index] = self.add(tensor, "/steps", **FLOAT, is_variable=False)
+        for index in dict.fromkeys(self.old.inputs):
+            if index in self._places:
+                view = self.views[index]
+                self._fit(index, _scale(view), _steps(view), self._places[index])
+        self._all_operators()
+        for index in dict.fromkeys(self.old.outputs):
+            if index in self._places and index not in self.old.inputs:
+                self._real(index)
+        return self.made()
+
+    def _real(self, index: int) -> int:
+        if not self.is_codes(index):
+            return index
+        if index not in self._reals:
+            like, own = self.tensors[self._place(index)], index in self._places
+            real = index if own and index not in self.old.inputs else self.add(like, "/real")
+            scale = self._number(_scale(self.views[index]))
+            self.emit(Op.MUL, [self._place(index), scale], real, MulOptions())
+            self._reals[index] = real
+        return self._reals[index]
+
+    def _on_floats(self, operator: Operator, op: View) -> None:
+        made = [view for view in op.outputs if self.is_codes(view.index)]
+        if op.op in CALLS or (made and self._keeps_steps(op, made)):
+            self._move(operator, op, made)
+        elif op.op in _PRODUCTS and made and self._sums_steps(op):
+            self._multiply(operator, op)
+        else:
+            self._on_reals(operator, op, made)
+
+    def _keeps_steps(self, op: View, made: Sequence[TensorView]) -> bool:
+        """Whether an operator makes steps of steps of the same scale."""
+        if op.op not in MOVES | _MEANS or clamp(op) != (None, None):
+            return False
+        return all(same_codes(op, view) for view in made)
+
+    def _move(self, operator: Operator, op: View, made: Sequence[TensorView]) -> None:
+        inputs = [
+            None if view is None else self._steps_of(op, position, view)
+            for position, view in enumerate(op.inputs)
+        ]
+        raw = {view.index: self._raw(view) for view in made if op.op in _MEANS}
+        outputs = [raw.get(index, self._place(index)) for index in operator.outputs]
+        self._append(operator, inputs, outputs, plain=False)
+        for view in made if raw else ():
+            self._round(raw[view.index], _steps(view), self._place(view.index))
+
+    def _steps_of(self, op: View, position: int, view: TensorView) -> int:
+        if not view.is_given:
+            return self._place(view.index)
+        if not view.is_quantized or view.type not in NARROW:
+            return self._given(op, position)
+        return self._constant_steps(view)
+
+    def _constant_steps(self, view: TensorView) -> int:
+        """The steps of a constant of codes."""
+        assert view.data is not None
+        assert view.quantization is not None
+        ones = changed(view.quantization, scale=np.ones_like(view.quantization.scale))
+        return self._constant(view, real_numbers(view.data, ones), b"steps")
+
+    def _sums_steps(self, op: View) -> bool:
+        """Whether an operator makes sums of products of 8-bit codes and constant weights."""
+        named = dict(zip(op.names, op.inputs, strict=False))
+        data, weights, bias = (named.get(name) for name in ("input", "filter", "bias"))
+        if data is None or weights is None or data.type not in _CODES:
+            return False
+        if not self.is_codes(data.index) or weights.data is None or weights.blocks is not None:
+            return False
+        if weights.type not in _WEIGHTS or weights.quantization is None:
+            return False
+        return bias is None or (bias.type is TensorType.INT32 and bias.data is not None)
+
+    def _multiply(self, operator: Operator, op: View) -> None:
+        """A convolution of steps; what it sums up are steps of the scale of both operands."""
+        named = dict(zip(op.names, op.inputs, strict=False))
+        data, weights, bias = named["input"], named["filter"], named.get("bias")
+        assert data is not None
+        assert weights is not None
+        assert weights.quantization is not None
+        places = {data.index: self._place(data.index), weights.index: self._constant_steps(weights)}
+        if bias is not None:
+            assert bias.data is not None
+            sums = self._constant(bias, bias.data.astype(np.float32), b"steps")
+            places[bias.index] = sums
+        inputs = [None if i is None else places.get(i, i) for i in operator.inputs]
+        raw = self._raw(op.output)
+        self._append(operator, inputs, [raw], plain=clamp(op) != (None, None))
+        scales = weights.quantization.scale.astype(np.float64).reshape(-1)
+        factor = (_scale(data) * scales / _scale(op.output)).astype(np.float32)
+        scaled = self._raw(op.output)
+        self.emit(
+            Op.MUL,
+            [raw, self._number(factor if len(factor) > 1 else factor[0])],
+            scaled,
+            MulOptions(),
+        )
+        self._round(scaled, _bounds(op, op.output), self._place(op.output.index))
+
+    def _on_reals(self, operator: Operator, op: View, made: Sequence[TensorView]) -> None:
+        inputs = [
+            None if view is None else self._given(op, position)
+            for position, view in enumerate(op.inputs)
+        ]
+        raw = {view.index: self._raw(view) for view in made}
+        outputs = [raw.get(index, self._place(index)) for index in operator.outputs]
+        self._append(operator, inputs, outputs, plain=bool(made) and clamp(op) != (None, None))
+        for view in made:
+            self._fit(raw[view.index], _scale(view), _bounds(op, view), self._place(view.index))
+
+    def _quantize(self, op: View) -> None:
+        if op.output.type not in NARROW or op["input"].type is TensorType.INT32:
+            raise ExportError(f"{op.label}: {op.output.type.name} codes cannot be dequantized")
+        place = self._place(op.output.index)
+        self._fit(self._given(op, 0), _scale(op.output), _steps(op.output), place)
+
+    def _on_codes(self, operator: Operator) -> None:
+        places = dict[int, int]()
+        for index in dict.fromkeys(i for i in operator.inputs if i is not None):
+            if self.is_codes(index):
+                places[index] = self.add(self.old.tensors[index], "/codes")
+                self.emit(Op.QUANTIZE, [self._real(index)], places[index])
+        made = [index for index in operator.outputs if self.is_codes(index)]
+        places |= {index: self.add(self.old.tensors[index], "/codes") for index in made}
+        self.operators.append(self.moved(operator, places))
+        for index in made:
+            view = self.views[index]
+            real = self._raw(view)
+            self.emit(Op.DEQUANTIZE, [places[index]], real)
+            self._fit(real, _scale(view), _steps(view), self._place(index))
+
+    def _raw(self, view: TensorView) -> int:
+        """What an operator makes of `view` before it is rounded."""
+        return self.add(self.tensors[self._place(view.index)], "/raw", is_variable=False)
+
+    def _fit(self, source: int, scale: float, ends: Ends, output: int) -> None:
+        """The steps next to real numbers."""
+        parts = self.add(self.tensors[output], "/parts", is_variable=False)
+        self.emit(Op.DIV, [source, self._number(scale)], parts, DivOptions())
+        self._round(parts, ends, output)
+
+    def _round(self, source: int, ends: Ends, output: int) -> None:
+        whole = self.add(self.tensors[output], "/whole", is_variable=False)
+        self.emit(Op.ROUND, [source], whole)
+        self._clip(whole, *ends, output)
+
+
+def _scale(view: TensorView) -> float:
+    """The scale of the codes of a tensor."""
+    found = view.quantization
+    assert found is not None
+    if found.per_channel or not 0 < found.scalar_scale < np.inf:
+        raise ExportError(f"{view.name!r} has no single scale and cannot be rounded")
+    return float(found.scalar_scale)
+
+
+def _steps(view: TensorView) -> Ends:
+    """The lowest and the highest step of a tensor."""
+    assert view.quantization is not None
+    low, high = (end - view.quantization.scalar_zero_point for end in quantized_range(view.type))
+    return float(low), float(high)
+
+
+def _bounds(op: View, view: TensorView) -> Ends:
+    """What steps are clipped to: those of the codes, and those of a fused activation."""
+    low, high = _steps(view)
+    lowest, highest = (None if e is None else float(np.rint(e / _scale(view))) for e in clamp(op))
+    low = low if lowest is None else max(low, lowest)
+    return low, max(low, high if highest is None else min(high, highest))
