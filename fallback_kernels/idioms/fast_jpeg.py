@@ -32,7 +32,7 @@ def fast_pixels(image: Any, mode: str) -> npt.NDArray[np.uint8]:
     """
     is_gray = "L" in (mode, image.mode)
     image.draft("L" if is_gray else "YCbCr", image.size)
-    sampling = [(layer[1], layer[2]) for layer in image.layer]
+    steps = (1, 1) if is_gray else _steps([(layer[1], layer[2]) for layer in image.layer])
     image.decoderconfig = (1, 1)  # of its size, in the draft mode
     image.load()
     planes = np.asarray(image)
@@ -43,23 +43,27 @@ def fast_pixels(image: Any, mode: str) -> npt.NDArray[np.uint8]:
         first = max(start - 2, 0)
         band = planes[first : start + _ROWS + 2].astype(np.int32)
         part = made[start : start + _ROWS]
-        part[:] = _of_band(band, sampling)[start - first :][: len(part)]
+        part[:] = _of_band(band, *steps)[start - first :][: len(part)]
     return made
 
 
-def _of_band(planes: Plane, sampling: Sequence[tuple[int, int]]) -> npt.NDArray[np.uint8]:
+def _of_band(planes: Plane, across: int, down: int) -> npt.NDArray[np.uint8]:
     """The pixels of some rows; those of the first and last row of colours are of what is there."""
     y, *colours = np.moveaxis(planes, -1, 0)
-    b, r = (_interpolated(plane, sampling) for plane in colours)
+    b, r = (_interpolated(plane, across, down) for plane in colours)
     return _rgb(y, b - 128, r - 128)
 
 
-def _interpolated(plane: Plane, sampling: Sequence[tuple[int, int]]) -> Plane:
-    """A plane of colours, which repeats each for the pixels that it stands for."""
-    steps = {(1, 1): (1, 1), (2, 1): (2, 1), (2, 2): (2, 2)}.get(sampling[0])
-    if steps is None or any(each != (1, 1) for each in sampling[1:]):
+def _steps(sampling: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """For how many pixels a colour stands, across and down."""
+    first, *others = sampling
+    if first not in ((1, 1), (2, 1), (2, 2)) or any(each != (1, 1) for each in others):
         raise KernelError(f"a JPEG whose colours are sampled by {sampling} is not implemented")
-    across, down = steps
+    return first
+
+
+def _interpolated(plane: Plane, across: int, down: int) -> Plane:
+    """A plane of colours, which repeats each for the pixels that it stands for."""
     columns = -(-plane.shape[1] // across)
     if across == 1 or columns < _LEAST_COLUMNS:
         return plane
