@@ -42,6 +42,10 @@ here yet can be [registered](custom_operators.md); what you register comes first
   `TensorArrayV3` and its kind become lists too.
 - **Tables** that change are variables that hold a table. Maps, ragged tensors and optional values
   that are one value are such in numpy alone.
+- **Datasets** that are made and reduced in the model become loops. A batch has to be of elements
+  whose shapes the file tells.
+- **Random numbers** that follow from seeds alone are TensorFlow's, bit for bit, in exports too;
+  those of gamma and Poisson distributions do not export.
 - **Variables**: an optimizer, and what else changes a variable, is computed from what the variables
   hold, and what it gives is assigned to them. **Checkpoints** are TensorFlow's own, of files that
   the model is given as an input: see [training](training.md). Other files are read and written in
@@ -58,7 +62,8 @@ refused, unless its name begins with `_`.
 `Assert`, `Print` and `PrintV2` check and print in the interpreter. An exported file has no nodes
 for them, nor for the texts that only they read: it neither checks nor prints.
 
-An exported file takes and gives texts of UTF-8 alone. Inverses, factors and triangular solves are
+An exported file takes and gives texts of UTF-8 alone. It replaces single characters of ASCII, or
+runs of them, as `TextVectorization` does, and no other matches of regular expressions. Inverses, factors and triangular solves are
 loops of ONNX nodes in an exported file; the interpreter leaves them to numpy.
 
 Models whose file leaves the batch open run with `batch=` as they are, if no operator mixes samples
@@ -76,8 +81,8 @@ Known differences:
 - `NormalizeUTF8WithOffsetsMap` gives its texts; nothing reads its map.
 - TensorFlow 2.18.1 writes zeros for `Round` of int32 and int64; here integers stay as they are.
 - What a complex number divided by 0 is differs between numpy and TensorFlow.
-- `DecodeJpeg` without a `dct_method` decodes accurately; TensorFlow's faster method is up to 3 of
-  255 levels off that. With `INTEGER_ACCURATE` the pixels are equal.
+- A JPEG whose colours are sampled in other ways than by 1 x 1, 2 x 1 and 2 x 2 pixels is refused,
+  but with `dct_method="INTEGER_ACCURATE"`.
 - TensorFlow 2.18.1's `FusedPadConv2D` is right for the first image of a batch alone; here it is
   right for all.
 - TensorFlow leaves the moments of `FusedBatchNorm` unwritten in inference; here they are those that

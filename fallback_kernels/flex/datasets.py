@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.base.records import record
+from tflite_ort.fallback_kernels.flex.rest import refuse_rest
 from tflite_ort.fallback_kernels.idioms.maps import variant
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
@@ -50,3 +51,6 @@ def value(op: View, inputs: Inputs, state: State) -> Outputs:
     if [array.dtype for array in found] != types:
         raise KernelError(f"{len(found)} tensors of other types than {types}")
     return tuple(array.copy() for array in found)
+
+
+refuse_rest("datasets")

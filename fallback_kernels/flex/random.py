@@ -11,7 +11,6 @@ import numpy as np
 from tflite_ort.fallback_kernels.flex.rest import refuse_rest
 from tflite_ort.fallback_kernels.idioms.random_boxes import Box, Wanted, boxes_of, drawn_box
 from tflite_ort.fallback_kernels.idioms.random_streams import (
-    SPARE,
     Draws,
     Stream,
     full_integers,
@@ -23,14 +22,18 @@ from tflite_ort.fallback_kernels.idioms.random_streams import (
 )
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
-from tflite_ort.schema.arithmetic.generators import PHILOX_LANES, SKIPPED
+from tflite_ort.schema.arithmetic.generators import (
+    ALGORITHMS,
+    PHILOX,
+    PHILOX_LANES,
+    SKIPPED,
+    SPARE,
+)
 from tflite_ort.schema.shapes.registry import shown
 from tflite_ort.schema.values.flex import node_of
 
 View = OperatorView[Any]
 Fill = Callable[[Stream, int, np.dtype[Any]], Array]
-
-_PHILOX, _ANY = 1, 3  # the algorithm, and the number that leaves the choice to the device
 
 
 class _Position:
@@ -59,7 +62,7 @@ def _stream(op: View, given: dict[str, Array]) -> Stream:
             raise KernelError(f"a seed of {given['seed'].shape}, expected (2,)")
         return Stream.scrambled(given["seed"])
     algorithm = int(given["alg"].item())
-    if algorithm not in (_PHILOX, _ANY):
+    if algorithm not in ALGORITHMS:
         raise KernelError(f"the random numbers of algorithm {algorithm} are not known")
     if given["key"].shape != (1,) or given["counter"].shape != (2,):
         raise KernelError(f"a key of {given['key'].shape}, a counter of {given['counter'].shape}")
@@ -135,7 +138,7 @@ def stateless_integers(op: View, inputs: Inputs, state: State) -> Outputs:
 @flex_kernel("StatelessRandomGetAlg")
 def algorithm(op: View, inputs: Inputs, state: State) -> Outputs:
     """Philox."""
-    return (np.array(_PHILOX, np.int32),)
+    return (np.array(PHILOX, np.int32),)
 
 
 @flex_kernel("StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg")
@@ -144,7 +147,7 @@ def key_counter(op: View, inputs: Inputs, state: State) -> Outputs:
     stream = _stream(op, {"seed": inputs[0]})
     key = np.array([stream.key], np.uint64)
     counter = np.array([stream.low, stream.high], np.uint64)
-    return (key, counter, np.array(_PHILOX, np.int32))[: len(op.outputs)]
+    return (key, counter, np.array(PHILOX, np.int32))[: len(op.outputs)]
 
 
 @flex_kernel("RandomShuffle", state=_Position)

@@ -11,16 +11,20 @@ import numpy.typing as npt
 from tflite_ort.base.records import record
 from tflite_ort.fallback_kernels.idioms.counters import philox
 from tflite_ort.fallback_kernels.registry import Array
-from tflite_ort.schema.arithmetic.generators import HIGH_MANTISSA, LEAST, MANTISSA, PHILOX_LANES
+from tflite_ort.schema.arithmetic.generators import (
+    HIGH_MANTISSA,
+    LEAST,
+    MANTISSA,
+    MANTISSAS,
+    PHILOX_LANES,
+    SCRAMBLED,
+    SPARE,
+    TRUNCATED,
+)
 
 Words = npt.NDArray[np.uint32]
 
-SPARE = 256  # numbers that TensorFlow keeps for each one that it may have to draw again
-_SCRAMBLED = 0x02461E293EC8F720  # the key with which it scrambles the seeds of a stateless operator
-_TRUNCATED = 2.0  # a truncated normal number is smaller than this
 _ALL = 2**64
-# Bits of the mantissa, by type.
-_MANTISSAS = {"float32": MANTISSA, "float16": 10, "bfloat16": 7}
 
 
 @record
@@ -42,7 +46,7 @@ class Stream:
     def scrambled(cls, seed: Array) -> Stream:
         """That of a stateless operator with two seeds."""
         first, second = (int(each) % _ALL for each in seed.reshape(-1))
-        a, b, c, d = (int(each) for each in cls(_SCRAMBLED, first, second).words(PHILOX_LANES))
+        a, b, c, d = (int(each) for each in cls(SCRAMBLED, first, second).words(PHILOX_LANES))
         return cls(b << 32 | a, 0, d << 32 | c)
 
     def after(self, blocks: int) -> Stream:
@@ -77,7 +81,7 @@ def uniform(stream: Stream, count: int, dtype: np.dtype[Any]) -> Array:
     """Uniform in [0, 1)."""
     if dtype == np.float64:
         return unit_double(stream.words(2 * count))
-    return _unit(stream.words(count), _MANTISSAS[dtype.name]).astype(dtype)
+    return _unit(stream.words(count), MANTISSAS[dtype.name.upper()]).astype(dtype)
 
 
 def _pairs(words: Words, dtype: np.dtype[Any]) -> Array:
@@ -112,7 +116,7 @@ def truncated_normal(stream: Stream, count: int, dtype: np.dtype[Any]) -> Array:
     while True:
         numbers = (starts + np.arange(taken)).reshape(-1)
         drawn = _pairs(stream.blocks(numbers).reshape(groups, taken * PHILOX_LANES), dtype)
-        inside = np.abs(drawn) < _TRUNCATED
+        inside = np.abs(drawn) < TRUNCATED
         if (inside.sum(axis=1) >= size).all():
             break
         taken *= 2

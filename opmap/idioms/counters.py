@@ -44,7 +44,7 @@ def philox(g: Graph, key: ir.Value, low: ir.Value, high: ir.Value) -> ir.Value:
     Args:
         key: uint64 [1].
         low: the lower halves of the counters, uint64 [N].
-        high: the upper half of them all, uint64 [1].
+        high: the upper halves, uint64 [N], or [1] of all.
     """
     rows = g.ints([0, 1])
     counters = [g.op("Unsqueeze", x, rows) for x in (low, g.op("Expand", high, g.op("Shape", low)))]
@@ -92,11 +92,11 @@ def threefry(g: Graph, key: ir.Value, counters: ir.Value) -> ir.Value:
     return _joined(g, a, b)
 
 
-def unit(g: Graph, words: ir.Value) -> ir.Value:
-    """float32 in [0, 1), one from a word."""
-    mantissa = g.op("BitwiseAnd", words, _uint64(g, 2**MANTISSA - 1))
+def unit(g: Graph, words: ir.Value, bits: int = MANTISSA) -> ir.Value:
+    """float32 in [0, 1), one from the low bits of a word."""
+    mantissa = g.op("BitwiseAnd", words, _uint64(g, 2**bits - 1))
     real = g.cast(mantissa, ir.DataType.FLOAT)
-    return g.op("Mul", real, g.constant(2.0**-MANTISSA, np.float32))
+    return g.op("Mul", real, g.constant(2.0**-bits, np.float32))
 
 
 def unit_double(g: Graph, words: ir.Value) -> ir.Value:

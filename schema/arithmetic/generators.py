@@ -17,6 +17,14 @@ THREEFRY_ROUNDS = 5  # of four turns
 MANTISSA = 23  # bits of a number that are those of a float32 in [0, 1)
 HIGH_MANTISSA = 20  # and of the first of two numbers that are those of a float64
 LEAST = 1e-7  # of what a standard normal number takes the logarithm
+# Of TensorFlow's operators.
+PHILOX = 1  # its number of this algorithm
+ALGORITHMS = (PHILOX, 3)  # and the one that leaves the choice to the device
+SCRAMBLED = 0x02461E293EC8F720  # the key with which stateless operators scramble their seeds
+SPARE = 256  # numbers that are kept for each one that may have to be drawn again
+TRUNCATED = 2.0  # a truncated normal number is smaller than this
+# Bits of the mantissa of a number in [0, 1), by type.
+MANTISSAS = {"FLOAT32": MANTISSA, "FLOAT16": 10, "BFLOAT16": 7}
 SKIPPED = 2 * 256  # blocks that MULTINOMIAL leaves behind for each number it draws
 
 

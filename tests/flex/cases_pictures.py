@@ -61,6 +61,14 @@ CASES = [
         for file in ("rgb.jpg", "full.jpg", "gray.jpg", "progressive.jpg")
         for n in (0, 1, 3)
     ),
+    *(
+        case("DecodeJpeg", file, channels=n, **method)
+        for file in ("rgb.jpg", "full.jpg", "gray.jpg", "progressive.jpg")
+        for n in (0, 1, 3)
+        for method in ({}, {"dct_method": "INTEGER_FAST"})
+    ),
+    *(case("DecodeImage", file) for file in ("rgb.jpg", "gray.jpg")),
+    *(case("DecodePng", file) for file in ("rgb.jpg", "gray.jpg")),
     case("DecodeJpeg", "rgb.png"),
     *(case("DecodeBmp", file) for file in ("rgb.bmp", "gray.bmp", "rgba.bmp")),
     case("DecodeBmp", "rgb.bmp", channels=3),
@@ -74,10 +82,11 @@ CASES = [
     case("DecodeImage", "one.gif"),
     case("DecodeImage", "one.gif", expand_animations=False),
     *(
-        cropped(file, window, channels=n, **ACCURATE)
+        cropped(file, window, channels=n, **method)
         for file in ("rgb.jpg", "full.jpg", "gray.jpg")
         for window in ([0, 0, 4, 5], [1, 2, 3, 5])
         for n in (0, 1)
+        for method in ({}, ACCURATE)
     ),
     cropped("rgb.jpg", [0, 0, 400, 5], refused=True, **ACCURATE),
     cropped("rgb.jpg", [0, -1, 4, 5], refused=True, **ACCURATE),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,10 @@ from tests.flex.cases import Case, texts
 
 WORDS = texts(b"Hello", b"", "gr\u00fc\u00df \U0001f600".encode(), b"a\xffb\t", b"x" * 100)
 # ONNX has these for texts of UTF-8; numpy runs them for texts of any bytes.
-EXPORTED = ("StringJoin", "RegexFullMatch", "StaticRegexFullMatch")
+EXPORTED = (
+    *("StringJoin", "RegexFullMatch", "StaticRegexFullMatch", "StringLength", "StringLower"),
+    *("StringSplitV2", "ReduceJoin", "AsString"),
+)
 UTF8 = {"input_encoding": "UTF-8"}
 
 PLAIN = texts(
@@ -19,10 +22,33 @@ PLAIN = texts(
 )
 
 
-def case(name: str, inputs: list[Any], *, refused: bool = False, **attributes: Any) -> Case:
-    """A case whose single texts stand in the file: the interpreter cannot set them."""
+def exports_of(name: str, inputs: list[Any], attributes: Mapping[str, Any]) -> bool:
+    """Whether an exported file computes an operator with these attributes."""
+    if name == "StringLower":
+        return not attributes.get("encoding")
+    if name == "StringSplitV2":
+        most = attributes["maxsplit"]
+        return most < 0 or (most > 0 and inputs[1][()] != b"")
+    if name == "ReduceJoin":
+        return inputs[0].ndim > 0 and inputs[1].size == 1
+    if name == "AsString":
+        return inputs[0].dtype.kind in "iub" and not attributes
+    return name in EXPORTED
+
+
+def case(
+    name: str,
+    inputs: list[Any],
+    *,
+    refused: bool = False,
+    exports: bool | None = None,
+    **attributes: Any,
+) -> Case:
+    """A case whose single texts stand in the file: the interpreter cannot set them. So do axes."""
     single = [i for i, each in enumerate(inputs) if each.dtype == object and not each.ndim]
-    exports = name in EXPORTED and not refused
+    single += [1] if name == "ReduceJoin" else []
+    exports = exports_of(name, inputs, attributes) if exports is None else exports
+    exports = exports and not refused
     given: dict[str, Any] = {"exports": exports, "by_numpy": exports, "refused": refused}
     return Case(name, inputs, attributes, single, note=str(attributes), **given)
 
@@ -79,6 +105,50 @@ def pieces() -> Iterator[Case]:
     yield refused("UnsortedSegmentJoin", [WORDS, np.int32([0, 1, 2, -1, 3]), np.int32(4)])
 
 
+TEXTS = texts(
+    b"Hello", b"", "gr\u00fc\u00df \U0001f600".encode(), b"a, b\t1\n2 ", b"x" * 60, b"[a].{b}"
+)
+MARKS = texts(
+    b"a,b,,c", b"", b" two  words ", b",", b",,", "\u00e9t\u00e9,, \u00c9\n\U0001f600,".encode()
+)
+
+
+def told() -> Iterator[Case]:
+    """Cases of what an exported file cuts, joins and measures, of texts of UTF-8."""
+    for word in (b",", b"", b" ", b", ", "\u00e9".encode()):
+        for most in (-1, 1, 2):
+            yield case("StringSplitV2", [MARKS, scalar(word)], maxsplit=most)
+    yield case("StringSplitV2", [texts(b"\t a\v\fb\r\n", b"   "), scalar(b"")], maxsplit=-1)
+    yield case("StringSplitV2", [texts(b"", b""), scalar(b",")], maxsplit=-1)
+    for unit in ("BYTE", "UTF8_CHAR"):
+        long = texts(*(b"ab" * n for n in (1, 13, 100, 777)), "\u00fc\U0001f600".encode() * 91)
+        yield case("StringLength", [np.concatenate([MARKS, long])], unit=unit)
+        yield case("StringLength", [MARKS.reshape(2, 3)], unit=unit)
+    every = texts(bytes(range(32, 127)), "\u00c4\u0130\U0001f600Zz".encode(), b"")
+    yield case("StringLower", [every])
+    yield case("StringLower", [MARKS.reshape(3, 2)])
+    patterns = (
+        "a",
+        ",",
+        "[,e]",
+        r"\.",
+        r"\s",
+        r"\s+",
+        "[ ,]+",
+        "[a-e,]",
+        "[[:punct:]]",
+        r"[\n\-A-C]",
+    )
+    keras = "[!\"#$%&()\\*\\+,-\\./:;<=>?@\\[\\\\\\]^_`{|}~\\']"
+    for pattern in (*patterns, r"[\n\-A-C]", keras):
+        for rewrite in ("", "-", "<\u00e9,>"):
+            given = {"pattern": pattern, "rewrite": rewrite, "exports": True}
+            yield case("StaticRegexReplace", [np.concatenate([MARKS, every])], **given)
+    yield case("RegexReplace", [MARKS, scalar(b"[, ]"), scalar(b"")], exports=True)
+    joined = [MARKS.reshape(2, 3), np.int32([-1])]
+    yield case("ReduceJoin", joined, separator="\u00e9", keep_dims=True)
+
+
 PATTERNS = [
     b"", b"a", b"[!\"#$%&()\\*\\+,-\\./:;<=>?@\\[\\\\\\]^_`{|}~\\']", b"\\s+", b"[^a-z]",
     b"(?i)HELLO",
@@ -105,9 +175,6 @@ BAD = [
     b"[a",
     b"a\\",
 ]
-TEXTS = texts(
-    b"Hello", b"", "gr\u00fc\u00df \U0001f600".encode(), b"a, b\t1\n2 ", b"x" * 60, b"[a].{b}"
-)
 
 
 def expressions() -> Iterator[Case]:
@@ -256,6 +323,7 @@ CASES = [
         exports=False,
     ),
     *pieces(),
+    *told(),
     *expressions(),
     *numbers(),
     *hashes(),
