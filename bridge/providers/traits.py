@@ -62,8 +62,6 @@ def _wrong(
 UNKNOWN = ProviderTraits()
 
 _NO_BIAS = "without a bias it ends the process"
-# Of a reduction and an element-wise operator with a constant it makes one operator.
-_NEIGHBOUR = "it adds constants to a reduction along another axis"
 _REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM")
 _LSTMS = ("BIDIRECTIONAL_SEQUENCE_LSTM", "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM")
 _REVERSED = "its slices that go backwards start at the end"
@@ -116,6 +114,9 @@ TRAITS: Mapping[str, ProviderTraits] = {
     #   the Transpose stays.
     # - Where it leaves nodes to ONNX Runtime's CPU provider, it gets the rest in parts. The weights
     #   are inputs of these parts, and it computes them in floats.
+    # - Of a reduction that leaves out axes and an element-wise operator behind it it makes one
+    #   operator, which adds constants along another axis.
+    # - Its recurrent layers have no activation Affine.
     # - Its Gather takes less than half the time of its GatherElements. ONNX Runtime's own Gather
     #   takes three times as long.
     # - It has threads of its own; a session's number of threads is not theirs.
@@ -124,7 +125,13 @@ TRAITS: Mapping[str, ProviderTraits] = {
     #   and in float16 on a GPU. Its own option `precision` does not change that on a CPU. An NPU
     #   has float16 alone. AUTO is a device too, which hands on what is said of it.
     "OpenVINOExecutionProvider": ProviderTraits(
-        lambda: opmap.Target(real_transposes=True, symmetric_weights=True, fallback=True),
+        lambda: opmap.Target(
+            real_transposes=True,
+            symmetric_weights=True,
+            kept_axes=True,
+            usual_activations=True,
+            fallback=True,
+        ),
         exact_weights=True,
         whole_graphs_only=True,
         gather="Gather",
@@ -163,8 +170,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 where=conditions.on(TensorType.INT32),
             ),
             _wrong("its LSTM has no peepholes", *_LSTMS, where=conditions.peepholes),
-            _wrong(_NEIGHBOUR, *_REDUCTIONS, where=conditions.sums_rows),
-            _wrong(_NEIGHBOUR, "SVDF"),
+            _wrong("its sums of codes have 24 bits", "SVDF", where=conditions.far_sums),
             _wrong("a loop without iterations returns what it returned before", "WHILE"),
             _wrong(
                 "it counts a computed start from 0", "STRIDED_SLICE", where=conditions.computed(1)
