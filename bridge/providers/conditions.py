@@ -150,6 +150,12 @@ def peepholes(op: View) -> bool:
     return any(op.get(name) is not None for name in names)
 
 
+def transforms_columns(op: View) -> bool:
+    """Whether an RFFT2D transforms more than rows."""
+    lengths = op["fft_length"].data
+    return lengths is None or int(lengths.ravel()[0]) != 1
+
+
 def unsized(op: View) -> bool:
     """Whether a tensor has no elements, or may turn out to have none."""
     tensors = (*op.present_inputs(), *op.outputs)

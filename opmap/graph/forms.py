@@ -122,6 +122,8 @@ class Target:
             as the device does, not as TFLite does.
         symmetric_weights: signed weights are multiplied in 8 bits only where their zero point is 0.
         kept_axes: a reduction does not leave out the axes that it reduces; a Squeeze does.
+        transforms_rows: a DFT is of rows [N, length, 1]. Its axis is 1, as it was before opset 20
+            where none is said.
         usual_activations: recurrent nodes have no other activations than those of ONNX's defaults
             and Relu.
         hybrid: how float activations meet integer weights: ``"float"``, the weights dequantised, or
@@ -154,6 +156,7 @@ class Target:
     paired_codes: bool = False
     symmetric_weights: bool = False
     kept_axes: bool = False
+    transforms_rows: bool = False
     usual_activations: bool = False
     hybrid: str = "float"
     carried_boundary: bool = False
