@@ -47,7 +47,7 @@ QUANTA, SHARE = 2.0, 0.01
 SEED, STEPS = 0, 2
 _SHOWN = 4
 # So many times the spread, which is of two kernels alone, as in tests/test_models.py.
-_SPREAD = 1.5
+SPREAD = 1.5
 # A process that takes longer is ended.
 LIMIT_SECONDS = 600
 _CODES = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
@@ -166,12 +166,21 @@ def runs(interpreter: Any, feeds: Sequence[Sequence[Array]]) -> list[list[Array]
 
 
 def distances(
-    ours: Any, got: Any, wanted: Any, path: Path, feeds: Sequence[Sequence[Array]]
+    ours: Any,
+    got: Any,
+    wanted: Any,
+    path: Path,
+    feeds: Sequence[Sequence[Array]],
+    near: tuple[float, float] = (QUANTA, SHARE),
 ) -> dict[str, Any]:
-    """How far the outputs are from LiteRT's, and its own kernels from each other."""
+    """How far the outputs are from LiteRT's, and its own kernels from each other.
+
+    Args:
+        near: the quanta and the share within which outputs are right, whatever the spread is.
+    """
     codes = [step_of(each, path) for each in ours.get_output_details()]
     quanta, share = farthest(got, wanted, codes)
-    record = {"quanta": quanta, "share": share, "right": quanta <= QUANTA and share <= SHARE}
+    record = {"quanta": quanta, "share": share, "right": quanta <= near[0] and share <= near[1]}
     if record["right"]:
         return record
     spread = [0.0, 0.0]
@@ -181,7 +190,7 @@ def distances(
         except (RuntimeError, ValueError):
             continue
         spread = list(np.maximum(spread, other).tolist())
-    most = [max(least, _SPREAD * far) for least, far in zip((QUANTA, SHARE), spread, strict=True)]
+    most = [max(least, SPREAD * far) for least, far in zip(near, spread, strict=True)]
     right = quanta <= most[0] and share <= most[1]
     return record | {"spread_quanta": spread[0], "spread_share": spread[1], "right": right}
 

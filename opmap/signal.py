@@ -92,6 +92,9 @@ def _of_rows(g: Graph, source: ir.Value, shape: tuple[int, ...], width: int) -> 
     """The first half of the frequencies of each row of `source`, which has this shape."""
     if not _is_power(width):
         return rows_by_product(g, source, shape, width)
+    if g.target.transforms_rows:
+        made = transformed(g, g.reshape(source, (-1, shape[-1], 1)), width, 1, onesided=1)
+        return g.reshape(made, (*shape[:-1], width // 2 + 1, 2))
     value = g.op("Unsqueeze", source, g.ints([len(shape)]))
     return transformed(g, value, width, len(shape) - 1, onesided=1)
 

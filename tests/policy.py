@@ -128,6 +128,7 @@ PROVIDER = re.compile(
 NAMES_PROVIDERS = (
     *(
         "bridge/providers/traits.py",
+        "bridge/prediction/accelerators.py",
         "bridge/compiled_model/options.py",
         "bridge/compiled_model/vendor_options.py",
         "bridge/export/presets.py",

@@ -21,9 +21,9 @@ from tflite_ort.command.arguments import (
 )
 from tflite_ort.command.found import Labels
 from tflite_ort.command.terminal import say, say_json
+from tflite_ort.prediction.accelerators import ACCELERATORS
 from tflite_ort.prediction.answers import read_labels
 from tflite_ort.prediction.triton import Serving, write_repository
-from tflite_ort.providers.traits import ACCELERATORS
 
 
 def _accelerator(given: str) -> str:

@@ -170,6 +170,8 @@ class Form:
         return replace(
             made,
             hybrid=self.hybrid(hybrid),
+            kept_axes=preset.kept_axes,
+            usual_activations=preset.usual_activations,
             opset=self.opset,
             channels_first=frozenset(self.nchw),
             ignored_clip=self.lstm_clip == "ignore",

@@ -15,10 +15,10 @@ from tflite_ort.base.files import made_folder, portable_names, write_bytes, writ
 from tflite_ort.export.exporting import export_onnx
 from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.metadata import Metadata
+from tflite_ort.prediction.accelerators import ACCELERATORS
 from tflite_ort.prediction.array_files import Array, Details, InputError
 from tflite_ort.prediction.tensors import unique_names
 from tflite_ort.providers.exported_state import PAIRS, first_state
-from tflite_ort.providers.traits import ACCELERATORS
 from tflite_ort.schema import ExportError, Unbatchable
 
 # Messages in protobuf's text format, from dictionaries.

@@ -4,11 +4,17 @@ operator."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tflite_ort.base.optional import late
 from tflite_ort.schema import OperatorView, TensorType
+
+if TYPE_CHECKING:
+    from tflite_ort.opmap.cells import svdf_integer
+else:
+    svdf_integer = late("tflite_ort.opmap.cells.svdf_integer")
 
 View = OperatorView[Any]
 _MOST = 127  # of signed codes of 8 bits
@@ -130,18 +136,24 @@ def computed(position: int) -> Callable[[View], bool]:
     return found
 
 
-def sums_rows(op: View) -> bool:
-    """Whether the last of three axes is reduced and left out."""
-    data, axes = op.inputs[0], op.inputs[1]
-    if data is None or axes is None or op.options.keep_dims or len(data.shape) != 3:
-        return False
-    return axes.data is None or set(axes.data.ravel() % 3) == {2}
+def far_sums(op: View) -> bool:
+    """Whether sums of an SVDF of codes, with the 24 bits of a float, may be half a quantum off."""
+    if not op["input"].is_quantized or op["weights_time"].data is None:
+        return op["input"].is_quantized
+    quanta = svdf_integer.largest_sum(op) * float(svdf_integer.output_multiplier(op))
+    return quanta * 2.0**-23 > 1 / 2
 
 
 def peepholes(op: View) -> bool:
     """Whether gates of an LSTM see the state of its cells."""
     names = (name for name in op.names if "cell_to_" in name)
     return any(op.get(name) is not None for name in names)
+
+
+def transforms_columns(op: View) -> bool:
+    """Whether an RFFT2D transforms more than rows."""
+    lengths = op["fft_length"].data
+    return lengths is None or int(lengths.ravel()[0]) != 1
 
 
 def unsized(op: View) -> bool:

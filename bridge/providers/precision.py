@@ -60,9 +60,12 @@ def options_in(
     texts = {str(key): str(value) for key, value in given.items()}
     if precision not in traits.precisions_on.get(device, (precision,)):
         raise refused_precision(provider, precision, device)
-    for name, wanted in traits.precisions.get(precision, {}).items():
-        texts[name] = _joined(texts.get(name), wanted)
-    return texts
+    return joined(texts, traits.precisions.get(precision, {}))
+
+
+def joined(given: Mapping[str, str], wanted: Mapping[str, Any]) -> dict[str, str]:
+    """Options, and beside them what is wanted: the value of one that is JSON is a mapping there."""
+    return {**given, **{name: _joined(given.get(name), value) for name, value in wanted.items()}}
 
 
 def set_environment(provider: str, precision: str) -> None:

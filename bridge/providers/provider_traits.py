@@ -50,6 +50,17 @@ class WrongResult:
         return (not self.ops or op.op.name in self.ops) and (self.where is None or self.where(op))
 
 
+def wrong(
+    why: str,
+    *ops: str,
+    where: Callable[[conditions.View], bool] | None = None,
+    instead: str = "",
+    full: bool = False,
+) -> WrongResult:
+    """A `WrongResult` of the operators `ops`, or of all."""
+    return WrongResult(why, frozenset(ops), where, instead, full)
+
+
 @record
 class Rounding:
     """How far a provider's results may be from TFLite's on the same inputs, where it computes
@@ -102,7 +113,9 @@ class ProviderTraits:
         whole_graphs_only: it is fast only where it takes all nodes of a graph; an operator of which
             it leaves a node goes to the next delegate.
         gather: the ONNX node that reads single elements of a vector fastest.
-        threads_option: its option for the number of threads; empty where it has none.
+        threads: the options by which it has so many threads, as of `precisions`; None where it has
+            none.
+        threads_option: another one for the same, which comes before; empty where it has none.
         nvidia_libraries: it needs those of CUDA and cuDNN.
         precisions: by precision of floats, the options that it gets where none is given that says
             another; the value of one that is JSON as a mapping. Empty where nothing is known.
@@ -134,6 +147,7 @@ class ProviderTraits:
     weights_in_place: bool = False
     whole_graphs_only: bool = False
     gather: str = "GatherElements"
+    threads: Callable[[int], Mapping[str, Any]] | None = None
     threads_option: str = ""
     nvidia_libraries: bool = False
     precisions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -129,16 +129,13 @@ def chosen(
     provider: Provider, options: onnxruntime.SessionOptions, num_threads: int
 ) -> list[tuple[str, dict[str, str]]] | None:
     """The provider as a session takes it; a plug-in is put in `options` instead."""
-    name, precision = provider.name, provider.precision
-    precisions.set_environment(name, precision)
+    name = provider.name
+    precisions.set_environment(name, provider.precision)
+    traits = traits_of(name)
     if not provider.plugin:
-        traits = traits_of(name)
         if traits.nvidia_libraries:
             native_libraries.load_nvidia_libraries()
-        texts = precisions.options_in(name, precision, provider.options)
-        if traits.threads_option and num_threads:
-            texts.setdefault(traits.threads_option, str(num_threads))
-        return [(name, texts)]
+        return [(name, _options(provider, num_threads))]
     found = [
         each
         for each in onnxruntime.get_ep_devices()
@@ -146,13 +143,26 @@ def chosen(
     ]
     if not found:
         raise DelegateError(f"{name} has no device {provider.device}".rstrip())
-    kind, traits = found[0].device.type.name, traits_of(name)
-    texts = precisions.options_in(name, precision, provider.options, kind)
+    kind = found[0].device.type.name
+    texts = _options(provider, num_threads, kind)
     if traits.told:
         texts = packages.told_options(name, texts) | texts
     texts = {**traits.emulates.get(kind, {}), **texts}
     options.add_provider_for_devices(found[:1], texts)
     return None
+
+
+def _options(provider: Provider, num_threads: int, kind: str = "") -> dict[str, str]:
+    """All options of a provider but those of its package.
+
+    Args:
+        kind: of hardware, where it is known.
+    """
+    name, traits = provider.name, traits_of(provider.name)
+    texts = precisions.options_in(name, provider.precision, provider.options, kind)
+    if traits.threads is None or not num_threads or traits.threads_option in texts:
+        return texts
+    return precisions.joined(texts, traits.threads(num_threads))
 
 
 def save_to(

@@ -1,4 +1,4 @@
-"""What is known of each execution provider: one row each, and no other file names a provider, but
+"""What is known of each execution provider: one row each, and no other file names one, but
 `roundings`, which has parts of rows.
 
 A new fact is a change of one row here, and a case in ``tests/providers/test_traits.py``. A provider
@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tflite_ort.base.optional import late
-from tflite_ort.base.records import field, record
 from tflite_ort.providers import conditions
-from tflite_ort.providers.provider_traits import ProviderTraits, WrongResult
+from tflite_ort.providers.provider_traits import ProviderTraits, WrongResult, wrong
 from tflite_ort.providers.roundings import HTP
 from tflite_ort.schema import TensorType
 
@@ -22,8 +21,6 @@ with late:
     from tflite_ort.base import entry_points
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tflite_ort.opmap import Target
 
 # ONNX Runtime's own kernels for the CPU.
@@ -46,23 +43,12 @@ def traits_of(provider: str) -> ProviderTraits:
     return found or entry_points.loaded(entry_points.PROVIDERS, provider) or UNKNOWN
 
 
-def _wrong(
-    why: str,
-    *ops: str,
-    where: Callable[[conditions.View], bool] | None = None,
-    instead: str = "",
-    full: bool = False,
-) -> WrongResult:
-    return WrongResult(why, frozenset(ops), where, instead, full)
-
-
 # The table ---------------------------------------------------------------------------------------
 
 UNKNOWN = ProviderTraits()
 
 _NO_BIAS = "without a bias it ends the process"
-# Of a reduction and an element-wise operator with a constant it makes one operator.
-_NEIGHBOUR = "it adds constants to a reduction along another axis"
+_TRANSFORMED = "it takes the second axis for that of a Fourier transform"
 _REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM")
 _LSTMS = ("BIDIRECTIONAL_SEQUENCE_LSTM", "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM")
 _REVERSED = "its slices that go backwards start at the end"
@@ -115,18 +101,30 @@ TRAITS: Mapping[str, ProviderTraits] = {
     #   the Transpose stays.
     # - Where it leaves nodes to ONNX Runtime's CPU provider, it gets the rest in parts. The weights
     #   are inputs of these parts, and it computes them in floats.
+    # - Of a reduction that leaves out axes and an element-wise operator behind it it makes one
+    #   operator, which adds constants along another axis.
+    # - Its recurrent layers have no activation Affine.
     # - Its Gather takes less than half the time of its GatherElements. ONNX Runtime's own Gather
     #   takes three times as long.
-    # - It has threads of its own; a session's number of threads is not theirs.
+    # - It has threads of its own; a session's number of threads is not theirs. Its plug-in takes no
+    #   notice of the option `num_of_threads`.
     # - A session does not tell its options.
     # - Where nothing is said it computes floats in bfloat16 on a CPU that has AMX or AVX512_BF16,
     #   and in float16 on a GPU. Its own option `precision` does not change that on a CPU. An NPU
     #   has float16 alone. AUTO is a device too, which hands on what is said of it.
     "OpenVINOExecutionProvider": ProviderTraits(
-        lambda: opmap.Target(real_transposes=True, symmetric_weights=True, fallback=True),
+        lambda: opmap.Target(
+            real_transposes=True,
+            symmetric_weights=True,
+            kept_axes=True,
+            transforms_rows=True,
+            usual_activations=True,
+            fallback=True,
+        ),
         exact_weights=True,
         whole_graphs_only=True,
         gather="Gather",
+        threads=lambda count: {"load_config": {"CPU": {"INFERENCE_NUM_THREADS": count}}},
         threads_option="num_of_threads",
         device_option="device_type",
         install=_BESIDE.format("openvino"),
@@ -143,46 +141,47 @@ TRAITS: Mapping[str, ProviderTraits] = {
             *("num_of_threads", "num_streams", "precision", "reshape_input"),
         ),
         wrong=(
-            _wrong(
+            wrong(
                 "it keeps 31 bits of an integer and a sign",
                 where=conditions.on(TensorType.INT64, TensorType.UINT32, TensorType.UINT64),
             ),
-            _wrong("it moves bits in integers of 32 bits", "BITCAST"),
-            _wrong("it sums integers as floats", "MEAN", where=conditions.on(TensorType.INT32)),
-            _wrong("its negative of -128 is 127", "NEG", where=conditions.on(TensorType.INT8)),
-            _wrong(
+            wrong("it moves bits in integers of 32 bits", "BITCAST"),
+            wrong("it sums integers as floats", "MEAN", where=conditions.on(TensorType.INT32)),
+            wrong("its negative of -128 is 127", "NEG", where=conditions.on(TensorType.INT8)),
+            wrong(
                 "it compares integers as floats",
                 *("REDUCE_MAX", "REDUCE_MIN"),
                 where=conditions.on(TensorType.INT32),
             ),
-            _wrong("equal values are not in the order of their positions", "TOPK_V2"),
-            _wrong(
+            wrong("equal values are not in the order of their positions", "TOPK_V2"),
+            wrong(
                 "it divides integers and takes their powers as floats",
                 *("DIV", "POW"),
                 where=conditions.on(TensorType.INT32),
             ),
-            _wrong("its LSTM has no peepholes", *_LSTMS, where=conditions.peepholes),
-            _wrong(_NEIGHBOUR, *_REDUCTIONS, where=conditions.sums_rows),
-            _wrong(_NEIGHBOUR, "SVDF"),
-            _wrong("a loop without iterations returns what it returned before", "WHILE"),
-            _wrong(
+            wrong("its LSTM has no peepholes", *_LSTMS, where=conditions.peepholes),
+            wrong(_TRANSFORMED, "RFFT2D", where=conditions.transforms_columns),
+            wrong(_TRANSFORMED, "CUSTOM", where=lambda op: "FFT" in op.name),
+            wrong("its sums of codes have 24 bits", "SVDF", where=conditions.far_sums),
+            wrong("a loop without iterations returns what it returned before", "WHILE"),
+            wrong(
                 "it counts a computed start from 0", "STRIDED_SLICE", where=conditions.computed(1)
             ),
-            _wrong(
+            wrong(
                 "it takes the whole part of a bias",
                 "LOCAL_RESPONSE_NORMALIZATION",
                 where=lambda op: op.options.bias % 1 != 0,
             ),
-            _wrong("computed axes end the process", "REVERSE_V2", where=conditions.computed(1)),
-            _wrong(
+            wrong("computed axes end the process", "REVERSE_V2", where=conditions.computed(1)),
+            wrong(
                 "sizes that do not fit may end the process", "SPLIT_V", where=conditions.computed(1)
             ),
-            _wrong(
+            wrong(
                 "an axis that does not fit may end the process",
                 "SPLIT",
                 where=conditions.computed(0),
             ),
-            _wrong(
+            wrong(
                 "tensors without elements may end the process",
                 where=conditions.unsized,
                 instead=_FIXED_SIZES,
@@ -228,47 +227,47 @@ TRAITS: Mapping[str, ProviderTraits] = {
         kinds=("NPU",),
         emulates={"CPU": {"soc_model": "60"}},
         wrong=(
-            _wrong("it takes fixed sizes alone", where=conditions.unsized, instead=_FIXED_SIZES),
-            _wrong(
+            wrong("it takes fixed sizes alone", where=conditions.unsized, instead=_FIXED_SIZES),
+            wrong(
                 "it rounds floats to float16",
                 where=conditions.computes_floats,
                 instead="Ask for precision='fp16', if that is precise enough.",
                 full=True,
             ),
-            _wrong(
+            wrong(
                 "it fails to compose the integers of recurrent cells",
                 *(*_LSTMS, "SVDF"),
                 where=conditions.on(TensorType.INT8, TensorType.INT16),
             ),
-            _wrong("it moves bits in integers of 32 bits", "BITCAST"),
-            _wrong(
+            wrong("it moves bits in integers of 32 bits", "BITCAST"),
+            wrong(
                 "it keeps 32 bits of an integer",
                 where=conditions.on(TensorType.INT64, TensorType.UINT32, TensorType.UINT64),
             ),
-            _wrong(
+            wrong(
                 "it divides integers as floats, and holds sums and products at their ends",
                 *("ADD", "DIV", "FLOOR_DIV", "FLOOR_MOD", "MUL", "SQUARED_DIFFERENCE", "SUB"),
                 where=conditions.plain_integers,
             ),
-            _wrong(
+            wrong(
                 "it compares numbers, where TFLite compares codes",
                 *("MAXIMUM", "MINIMUM"),
                 where=conditions.mixed_scales,
             ),
-            _wrong("it has no limits so small", "RELU", "RELU6", where=conditions.small_scales),
-            _wrong(
+            wrong("it has no limits so small", "RELU", "RELU6", where=conditions.small_scales),
+            wrong(
                 "it fails to compose 64-bit floats",
                 "QUANTIZE",
                 where=conditions.on(TensorType.INT32),
             ),
-            _wrong(
+            wrong(
                 "inside a network it saturates means and sums of 16-bit codes",
                 *("MEAN", "REDUCE_PROD", "SUM"),
                 where=conditions.on(TensorType.INT16),
             ),
         ),
         leaves=(
-            _wrong(
+            wrong(
                 "it leaves the codes of inputs and outputs of floats to the CPU",
                 *("DEQUANTIZE", "QUANTIZE"),
                 instead="Pass the option offload_graph_io_quantization=0.",
@@ -302,7 +301,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
         precisions={FULL_PRECISION: {}, "bf16": {}},
         kinds=("NPU",),
         wrong=(
-            _wrong(
+            wrong(
                 "it rounds floats to bfloat16",
                 where=conditions.computes_floats,
                 instead="Ask for precision='bf16', if that is precise enough.",
@@ -363,16 +362,16 @@ TRAITS: Mapping[str, ProviderTraits] = {
             *("uniformBufferCacheMode", "validationMode", "webgpuDevice", "webgpuInstance"),
         ),
         wrong=(
-            _wrong(
+            wrong(
                 "it reads other channels of a multiple of 3",
                 "CONV_2D",
                 where=conditions.odd_channels,
             ),
-            _wrong(_NO_BIAS, "CONV_3D", where=conditions.without(2)),
-            _wrong(_NO_BIAS, "CONV_3D_TRANSPOSE", "TRANSPOSE_CONV", where=conditions.without(3)),
-            _wrong("it is off by 2e-4", "COS", "SIN"),
-            _wrong(_REVERSED, "MIRROR_PAD", where=conditions.symmetric),
-            _wrong(_REVERSED, "STRIDED_SLICE", where=conditions.backwards),
+            wrong(_NO_BIAS, "CONV_3D", where=conditions.without(2)),
+            wrong(_NO_BIAS, "CONV_3D_TRANSPOSE", "TRANSPOSE_CONV", where=conditions.without(3)),
+            wrong("it is off by 2e-4", "COS", "SIN"),
+            wrong(_REVERSED, "MIRROR_PAD", where=conditions.symmetric),
+            wrong(_REVERSED, "STRIDED_SLICE", where=conditions.backwards),
         ),
     ),
 }
@@ -384,54 +383,25 @@ _FOLDED = {name.lower(): row for name, row in TRAITS.items()}
 # providers are of releases before the one that this package asks for.
 WRONG_BEFORE: Mapping[tuple[int, int], Sequence[WrongResult]] = {
     (1, 31): (
-        _wrong("rows of length 0 are not written", "REVERSE_SEQUENCE"),
-        _wrong(
+        wrong("rows of length 0 are not written", "REVERSE_SEQUENCE"),
+        wrong(
             "where there are no rows their reduction is 0",
             *(*_REDUCTIONS, "REDUCE_ALL", "REDUCE_ANY"),
             where=lambda op: conditions.unsized(op) and op.output.type is not TensorType.FLOAT32,
         ),
-        _wrong(
+        wrong(
             "TopK of no rows ends the process",
             *("TOPK_V2", "REDUCE_MAX", "REDUCE_MIN", "CUSTOM"),
             where=conditions.sorts_no_rows,
         ),
-        _wrong(
+        wrong(
             "it has no Where of uint32",
             *("CAST", "SELECT", "SELECT_V2"),
             where=lambda op: op.output.type is TensorType.UINT32,
         ),
     ),
-    (1, 29): (
-        _wrong("it has no Cos of doubles", "ATAN2", where=conditions.on(TensorType.FLOAT64)),
-    ),
+    (1, 29): (wrong("it has no Cos of doubles", "ATAN2", where=conditions.on(TensorType.FLOAT64)),),
 }
 
 # How ONNX Runtime names the memory of a device, by the number of its maker.
 MEMORY_OF_VENDOR = {0x0000: "webgpu", 0x10DE: "cuda", 0x1414: "dml", 0x19E5: "cann"}
-
-# Triton Inference Server, which runs exported files by ONNX Runtime -------------------------------
-
-
-@record
-class Accelerator:
-    """What a server's ONNX Runtime can hand a graph to.
-
-    Args:
-        group: the field of the server's configuration that names it.
-        weights: the type of quantised weights that it takes, as of `export_onnx`.
-        parameters: its options there.
-    """
-
-    group: str
-    weights: str
-    parameters: Mapping[str, str] = field(default_factory=dict)
-
-
-ACCELERATORS: Mapping[str, Accelerator] = {
-    "tensorrt": Accelerator(
-        "gpu_execution_accelerator",
-        "int8",
-        {"precision_mode": "FP32", "trt_engine_cache_enable": "true"},
-    ),
-    "openvino": Accelerator("cpu_execution_accelerator", "uint8"),
-}

@@ -18,5 +18,5 @@ def session_target(provider: str) -> Target:
     target = replace(traits.target, weights=weights)
     if not target.cpu_kernels:
         return target
-    own = {"block": blocked_channels(), "tiles": multiplies_tiles()}
-    return replace(target, **own, choose=modelled_chooser(weights))
+    block, tiles = blocked_channels(), multiplies_tiles()
+    return replace(target, block=block, tiles=tiles, choose=modelled_chooser(weights))

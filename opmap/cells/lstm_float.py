@@ -64,7 +64,8 @@ def _run(g: Graph, run: Run, *, in_steps: bool) -> Result:
     if not cell.cell_clip or has_zero(run.batch):
         return _lstm(g, [run])[0]
     is_usual = cell.activation is ActivationFunctionType.TANH and cell.peephole is None
-    if is_usual and cell.cell_clip >= _NARROWEST_CLIP:
+    guards = is_usual and not g.target.usual_activations
+    if guards and cell.cell_clip >= _NARROWEST_CLIP:
         return _guarded(g, run)
     return _scanned(g, run)
 

@@ -121,6 +121,11 @@ class Target:
             between a DequantizeLinear and a QuantizeLinear: NPUs know no others. Halves are rounded
             as the device does, not as TFLite does.
         symmetric_weights: signed weights are multiplied in 8 bits only where their zero point is 0.
+        kept_axes: a reduction does not leave out the axes that it reduces; a Squeeze does.
+        transforms_rows: a DFT is of rows [N, length, 1]. Its axis is 1, as it was before opset 20
+            where none is said.
+        usual_activations: recurrent nodes have no other activations than those of ONNX's defaults
+            and Relu.
         hybrid: how float activations meet integer weights: ``"float"``, the weights dequantised, or
             the activations rounded to 8 bits at each invoke, ``"dynamic"`` as TFLite's own kernels
             do and ``"xnnpack"`` as LiteRT does by default; ``"auto"``, rounded where 8 bits are
@@ -151,6 +156,9 @@ class Target:
     real_transposes: bool = False
     paired_codes: bool = False
     symmetric_weights: bool = False
+    kept_axes: bool = False
+    transforms_rows: bool = False
+    usual_activations: bool = False
     hybrid: str = "float"
     carried_boundary: bool = False
     exact: bool = False

@@ -97,6 +97,11 @@ def paired(target: Target) -> bool:
     return target.paired_codes
 
 
+def keeps_axes(target: Target) -> bool:
+    """For graphs whose reductions keep the axes that they reduce."""
+    return target.kept_axes
+
+
 def blocks(target: Target) -> bool:
     """For graphs whose floats have their channels in blocks."""
     return bool(target.block)

@@ -6,7 +6,7 @@ measures them anew.
 
 from __future__ import annotations
 
-from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, blocks, cpu, paired
+from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, blocks, cpu, keeps_axes, paired
 from tflite_ort.schema import Op
 
 _TIME = (frozenset({Op.RESHAPE, Op.CONV_2D}), frozenset({Op.EXPAND_DIMS, Op.CONV_2D}))
@@ -28,6 +28,7 @@ _SLOPED = (frozenset({Op.NEG, Op.RELU}), *(frozenset({each, Op.MUL}) for each in
 _CELLS_OF_CODES = (Op.LSTM, Op.UNIDIRECTIONAL_SEQUENCE_LSTM)
 _CELLS_OF_FLOATS = (Op.UNIDIRECTIONAL_SEQUENCE_LSTM, Op.BIDIRECTIONAL_SEQUENCE_LSTM)
 _REPEATED = frozenset({Op.RESHAPE, Op.TILE}), frozenset({Op.RESHAPE, Op.BROADCAST_TO})
+_REDUCING = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 _ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
 
 RULES: tuple[Rule, ...] = (
@@ -310,6 +311,12 @@ RULES: tuple[Rule, ...] = (
         *(_NODES, "nodes.paired_codes:pair_codes"),
         *(("QuantizeLinear", "DequantizeLinear"), paired),
         *(_EXACT, "", "tests/rules/test_paired_codes.py"),
+    ),
+    Rule(
+        "reductions keep axes",
+        *(_NODES, "nodes.kept_axes:keep_axes"),
+        *((*_REDUCING, "If", "Loop", "Scan"), keeps_axes),
+        *(_EXACT, "", "tests/rules/test_kept_axes.py"),
     ),
     Rule(
         "layers of codes as one node",

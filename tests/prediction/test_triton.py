@@ -18,8 +18,8 @@ from tests.models import model_path
 from tests.prediction.models import above_zero, colours, noise, scalar_model, sums, two_inputs
 from tflite_ort import Interpreter
 from tflite_ort.command.cli import app
+from tflite_ort.prediction.accelerators import ACCELERATORS
 from tflite_ort.prediction.triton import Name, Serving, message_text, write_repository
-from tflite_ort.providers.traits import ACCELERATORS
 
 Array = npt.NDArray[Any]
 

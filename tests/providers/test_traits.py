@@ -246,11 +246,20 @@ def test_options_are_those_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_threads_become_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_row(monkeypatch, ProviderTraits(threads_option="workers"))
-    chosen = settings.chosen(Provider(CPU), None, 3)
-    assert chosen == [(CPU, {"workers": "3"})]
-    given = settings.chosen(Provider(CPU, {"workers": 1}), None, 3)
-    assert given == [(CPU, {"workers": "1"})]
+    row = ProviderTraits(
+        threads=lambda count: {"plan": {"CPU": {"WORKERS": count}}}, threads_option="workers"
+    )
+    with_row(monkeypatch, row)
+
+    def chosen(count: int = 3, **given: Any) -> dict[str, str]:
+        ((_, options),) = settings.chosen(Provider(CPU, given), None, count) or ()
+        return options
+
+    assert chosen() == {"plan": '{"CPU": {"WORKERS": 3}}'}
+    assert chosen(count=0) == {}
+    assert chosen(workers=1) == {"workers": "1"}
+    assert chosen(plan='{"CPU": {"WORKERS": 1}}') == {"plan": '{"CPU": {"WORKERS": 1}}'}
+    assert chosen(plan='{"NPU": {}}') == {"plan": '{"NPU": {}, "CPU": {"WORKERS": 3}}'}
 
 
 def test_options_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
