@@ -4,17 +4,15 @@ operator."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tflite_ort.base.optional import late
 from tflite_ort.schema import OperatorView, TensorType
 
-if TYPE_CHECKING:
+with late:
     from tflite_ort.opmap.cells import svdf_integer
-else:
-    svdf_integer = late("tflite_ort.opmap.cells.svdf_integer")
 
 View = OperatorView[Any]
 _MOST = 127  # of signed codes of 8 bits
