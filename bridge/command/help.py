@@ -24,6 +24,7 @@ from tflite_ort.command.terminal import complain, say
 from tflite_ort.command.verb_table import (
     GROUPS,
     OPTION_SYNONYMS,
+    OUTPUTS,
     SYNONYMS,
     VERBS,
     example_lines,
@@ -43,9 +44,6 @@ _SHARED = (
     *("--seed", "--threads", "--provider", "--provider-option", "--hybrid", "--resolver"),
     *("--external-root", "--budget", "--json", "--help"),
 )
-
-# How other tools call the file that they write.
-_OUTPUTS = ("--out", "--output", "-o")
 
 # What is told of an option or a verb: how it is written, and the text.
 Row = tuple[str, str]
@@ -76,7 +74,7 @@ class VerbCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As of typer; an option whose value may be left out has ``-`` then, and where results go
-        may be said by any of `_OUTPUTS`."""
+        may be said by any of `OUTPUTS`."""
         args = self._with_output(args)
         known = {name for each in self.params for name in (*each.opts, *each.secondary_opts)}
         for name in (argument.partition("=")[0] for argument in args):
@@ -94,13 +92,13 @@ class VerbCommand(TyperCommand):
         """The arguments by the verb's own name for where results go: an option, or OUT at the
         end."""
         options = {name for each in self.params if not _is_argument(each) for name in each.opts}
-        own = [name for name in _OUTPUTS if name in options][:1]
+        own = [name for name in OUTPUTS if name in options][:1]
         if not own and not any(each.name == "out" for each in self.params):
             return args
         for place, argument in enumerate(args):
             name, equals, value = argument.partition("=")
             end = place + (1 if equals else 2)
-            if name in _OUTPUTS and name not in options and end <= len(args):
+            if name in OUTPUTS and name not in options and end <= len(args):
                 given = [*own, value if equals else args[place + 1]]
                 return [*args[:place], *args[end:], *given]
         return args

@@ -148,7 +148,9 @@ SYNONYMS = {
     **dict.fromkeys(("batch", "track"), "predict"),
     **dict.fromkeys(("devices", "delegates"), "providers"),
 }
-# What other tools call options.
+# Names of the option that says where results go: every verb that writes takes all of them.
+OUTPUTS = ("--out", "--output", "-o")
+# What other tools call options. No verb takes these names: the answer is ours.
 OPTION_SYNONYMS = {
     **dict.fromkeys(("--conf", "--threshold", "--score-threshold", "--score"), "--min-score"),
     **dict.fromkeys(("--device", "--delegate", "--accelerator", "--ep", "--gpu"), "--provider"),
