@@ -32,7 +32,7 @@ def unrolled(
     """
     operators = producers.operators
     try:
-        chains = Chains(operators, producers.results, emitted, target)
+        chains = Chains(producers, emitted, target)
     except (*MALFORMED_OPERATOR, Untranslatable):  # which operator is, its translator says
         return
     by_index = {op.index: op for op in operators}

@@ -121,22 +121,16 @@ class Chains:
     """The chains of a graph, in execution order.
 
     Args:
-        results: the tensors that are read from outside.
         emitted: by index of an operator in a group, the operator where its nodes are added.
     """
 
-    def __init__(
-        self,
-        operators: Sequence[View],
-        results: Sequence[TensorView],
-        emitted: Mapping[int, View],
-        target: Target,
-    ) -> None:
+    def __init__(self, producers: Producers, emitted: Mapping[int, View], target: Target) -> None:
         self._target = target
-        self._sizes = StandInSizes(operators)
+        self._sizes = StandInSizes(producers.operators)
         operators = self._sizes.operators
+        closed = operators is not producers.operators
+        self._producers = Producers(operators, producers.results) if closed else producers
         self._expressions = StepExpressions(operators, hybrid=target.rounds)
-        self._producers = Producers(operators, results)
         self._position = {op.index: number for number, op in enumerate(operators)}
         self._made = {
             out.index: self._position[emitted.get(op.index, op).index]
