@@ -41,9 +41,10 @@ _GONE = (
     """A rule goes if it gains less than 3 % on every network, twice. These were rules before:"""
 )
 _COLUMNS = ("rule", "what it does", "for", "bound", "gain", "fires", "measured last")
-# The module of several rules, whose functions say what each one does.
-_SEVERAL = "operators.groups"
+# The modules of several rules, whose functions say what each one does.
+_SEVERAL = ("operators.groups", "targets")
 _STAGES = {
+    Stage.TARGET: "## On what translators are told of the target",
     Stage.OPERATORS: "## On the operators of a graph, before it is translated",
     Stage.GROUPS: "## On groups of operators that are translated together",
     Stage.REWRITE: "## On single operators, in place of their translators",
@@ -116,7 +117,7 @@ def _first_sentence(rule: Rule) -> str:
     """What the module of a rule says first."""
     place, _, name = rule.function.partition(":")
     module = import_module(f"{rules.__name__}.{place}")
-    text = (vars(module)[name] if place == _SEVERAL else module).__doc__ or ""
+    text = (vars(module)[name] if place in _SEVERAL else module).__doc__ or ""
     return " ".join(text.split("\n\n")[0].split()).partition(". ")[0].rstrip(".:") + "."
 
 

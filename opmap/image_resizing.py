@@ -282,7 +282,7 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
         for old, new in zip(input.shape[1:3], output.shape[1:3], strict=True)
     ]
     whole = all(_repeats(pick, size) for pick, size in zip(picks, input.shape[1:3], strict=True))
-    known = known and (whole or not g.target.optimized)
+    known = known and (whole or not g.target.pixels)
     layout = g.layout(input) if known else Layout.LAST
     value = g.read(input, layout=layout, domain=domain)
     if layout is Layout.FIRST and whole:

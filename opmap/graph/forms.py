@@ -147,6 +147,12 @@ class Target:
             makes any.
         opset: of the nodes, from 17 to 24.
         ignored_clip: LSTM cells are not clipped.
+        long_runs: constants that broadcast are repeated where runs over them are short. Rules set
+            this and the next three.
+        channels_last: images of 8-bit codes change their layout by Transposes. ONNX Runtime's own
+            layers of codes have one before and one after them, of which two cancel.
+        code_tables: codes become other codes by a LeakyRelu, which ONNX Runtime makes one lookup.
+        pixels: rows and columns of an image are gathered with all channels of a pixel.
         channels_first: the names of the graph's own inputs and outputs that have their channels
             before their places.
     """
@@ -172,6 +178,10 @@ class Target:
     opset: int = OPSET
     channels_first: frozenset[str] = frozenset()
     ignored_clip: bool = False
+    long_runs: bool = False
+    channels_last: bool = False
+    code_tables: bool = False
+    pixels: bool = False
 
     @property
     def exact_integers(self) -> bool:
@@ -182,13 +192,10 @@ class Target:
         return self.cpu_kernels
 
     @property
-    def optimized(self) -> bool:
-        """Whether ONNX Runtime's optimizer for the CPU gets the graph at once. Its layers of codes
-        have their channels last, with a Transpose before and after each, of which two cancel. A
-        LeakyRelu between codes becomes one lookup in a table. Constants that broadcast may be held
-        repeated; a file holds them once, with a node that the optimizer folds. Where rows and
-        columns are gathered all channels of a pixel are copied at once. Rules on nodes want the
-        shapes of images."""
+    def only_runs(self) -> bool:
+        """Whether ONNX Runtime gets the graph at once. Constants that are repeated are held so; a
+        file holds them once, with a node that the optimizer folds. Rules on nodes want the shapes
+        of images."""
         return self.cpu_kernels
 
     @property

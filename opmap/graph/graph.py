@@ -315,7 +315,7 @@ class Graph(QuantizedNodes):
         forms = self._forms.setdefault(tensor.index, {})
         self._journal.append((tensor.index, form, forms.get(form)))
         forms[form], layout = value, form[0]
-        if self.target.optimized and layout is Layout.FIRST and is_known(*tensor.shape):
+        if self.target.only_runs and layout is Layout.FIRST and is_known(*tensor.shape):
             value.shape = layout.shape(tensor.shape)  # see `keep_blocks` and `make_symmetric`
         named = value.name in self._after_tensors or value.name in self.output_names
         if value.producer() is None or named:
@@ -418,7 +418,7 @@ class Graph(QuantizedNodes):
     def transposes_cancel(self, tensor: TensorView) -> bool:
         """Whether Transposes of `tensor` cancel others: ONNX Runtime's own layers of codes are
         channels-last, and have one before and one after them."""
-        return self.target.optimized and tensor.is_quantized and tensor.rank == 4
+        return self.target.channels_last and tensor.is_quantized and tensor.rank == 4
 
     def _read_expanded(
         self, tensor: TensorView, layout: Layout, domain: Domain, rank: int

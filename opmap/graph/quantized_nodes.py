@@ -187,7 +187,7 @@ class QuantizedNodes(Nodes):
     def _recoded(self, value: ir.Value) -> ir.Value:
         """`apart`, for codes that become other codes. ONNX Runtime turns a LeakyRelu between codes
         into one lookup in a table; here its slope is 1 and changes nothing."""
-        if not self.target.optimized:
+        if not self.target.code_tables:
             return self.apart(value)
         return self.op("LeakyRelu", value, alpha=1.0)
 

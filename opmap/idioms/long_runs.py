@@ -70,7 +70,7 @@ def read_operand(
     shape = _longer_shape(g, tensor, other, layout, rank)
     if shape is None:
         return g.read(tensor, layout=layout, domain=domain, rank=rank)
-    if not g.target.optimized:
+    if not g.target.only_runs:
         stored = Domain.STORED if domain is Domain.REAL else domain
         short = g.read(tensor, domain=stored, rank=rank)
         long = g.op("Expand", short, g.ints(shape))
@@ -100,7 +100,7 @@ def with_longer_runs(
 
     It has the same index: it is to be read as data, not by `Graph.read`.
     """
-    if not g.target.optimized:
+    if not g.target.only_runs:
         return tensor
     shape = _longer_shape(g, tensor, other, layout, rank)
     if shape is None:
@@ -118,7 +118,9 @@ def _longer_shape(
 ) -> Shape | None:
     """To which `tensor` is repeated, or None if it is as it was."""
     quantization = tensor.quantization
-    if tensor.data is None or tensor.type not in _TYPES or layout is not Layout.LAST:
+    if not g.target.long_runs or layout is not Layout.LAST:
+        return None
+    if tensor.data is None or tensor.type not in _TYPES:
         return None
     if quantization is not None and quantization.per_channel:
         return None
@@ -137,7 +139,7 @@ def _longer_shape(
 def _is_apart(g: Graph, tensor: TensorView, other: TensorView) -> bool:
     """Whether the constant `tensor` is neither fused with the layer that makes `other`, nor joined
     with the constant of another layer."""
-    if not g.target.optimized or tensor.type is not TensorType.FLOAT32:
+    if not (g.target.only_runs and g.target.long_runs) or tensor.type is not TensorType.FLOAT32:
         return False
     source = _before_reshapes(g, other)
     if source is not None and source.op in _LAYERS:

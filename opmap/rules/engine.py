@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from tflite_ort.opmap.graph import Graph, Target
@@ -11,12 +11,25 @@ from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import Translator, custom_translator, translator
 from tflite_ort.opmap.rules.operators.matching import Producers
-from tflite_ort.opmap.rules.rule import Cut, NodesAround, Rule, Stage, View, show
+from tflite_ort.opmap.rules.rule import Cut, NodesAround, Rule, Stage, View, show, switched_off
 from tflite_ort.opmap.rules.table import RULES
 from tflite_ort.schema.values.operators import Key, key_of
 from tflite_ort.versioning.registry import Entry, Registry
 
 _Asked = tuple[Rule, Callable[..., Any]]
+
+
+def rewrite_target(target: Target) -> Target:
+    """The target that translators see."""
+    return _rewritten(target, switched_off())
+
+
+@lru_cache(maxsize=32)
+def _rewritten(target: Target, off: frozenset[str]) -> Target:
+    for rule in RULES:
+        if rule.stage is Stage.TARGET and rule.applies(target):
+            target = rule.loaded()(target)
+    return target
 
 
 def rewrite_operators(

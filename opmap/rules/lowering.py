@@ -15,7 +15,12 @@ from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.opsets import IR_VERSIONS
 from tflite_ort.opmap.onnx_graph.opsets import OPSET as OPSET
 from tflite_ort.opmap.registry import Translator
-from tflite_ort.opmap.rules.engine import rewrite_nodes, rewrite_operators, translate_by_rules
+from tflite_ort.opmap.rules.engine import (
+    rewrite_nodes,
+    rewrite_operators,
+    rewrite_target,
+    translate_by_rules,
+)
 from tflite_ort.opmap.rules.operators.groups import Group, groups
 from tflite_ort.opmap.rules.operators.matching import Producers
 from tflite_ort.opmap.rules.rule import Cut, NodesAround, Stage
@@ -81,6 +86,7 @@ def lower(
 
     All operators are tried, even after a refusal, so that all refusals come at once.
     """
+    target = rewrite_target(target)
     uses, cuts = rewrite_operators(Producers(operators, outputs), registry, target)
     g, dimensions = Graph(target, partial(translate, registry=registry)), dict[int, str]()
     input_names = unique_names(inputs, "input", set())

@@ -22,6 +22,7 @@ View = OperatorView[Any]
 class Stage(Enum):
     """When a rule is asked, and what its function takes and returns.
 
+    - `TARGET`, before all others: ``(target)`` gives the target that translators see.
     - `OPERATORS`, before a graph is translated: ``(producers, registry)`` gives the operators that
       take the place of those of `producers`, and what is cut before each, see `unread_rows`.
     - `GROUPS`, of operators that are translated together: ``(around)`` gives the groups, see
@@ -37,6 +38,7 @@ class Stage(Enum):
     - `SESSION`, the same when ONNX Runtime is to run the graph.
     """
 
+    TARGET = "target"
     OPERATORS = "operators"
     GROUPS = "groups"
     TREES = "trees"
@@ -148,6 +150,13 @@ class Rule:
 
 
 _off: set[str] = set()
+
+
+def switched_off() -> frozenset[str]:
+    """The names of the rules that are not asked now."""
+    return frozenset(_off)
+
+
 Watcher = Callable[[Rule, ir.Graph], None]
 _watchers: list[Watcher] = []
 

@@ -33,6 +33,26 @@ _ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
 
 RULES: tuple[Rule, ...] = (
     Rule(
+        "long runs",
+        *(Stage.TARGET, "targets:long_runs", (), any_target),
+        *(_EXACT, "1.25 movenet", "tests/idioms/test_long_runs.py"),
+    ),
+    Rule(
+        "codes with channels last",
+        *(Stage.TARGET, "targets:channels_last", (), cpu),
+        *(_EXACT, "", "tests/test_graph.py"),
+    ),
+    Rule(
+        "codes by a table",
+        *(Stage.TARGET, "targets:code_tables", (), cpu),
+        *(_EXACT, "", "tests/ops/test_quantization.py"),
+    ),
+    Rule(
+        "pixels at once",
+        *(Stage.TARGET, "targets:pixels", (), cpu),
+        *(_EXACT, "", "tests/ops/test_image_resizing.py"),
+    ),
+    Rule(
         "written PRELU",
         *(_OPERATORS, "operators.written_prelu:with_prelu"),
         *(_SLOPED, any_target),
