@@ -25,6 +25,7 @@ import ai_edge_litert.interpreter as litert
 import numpy as np
 
 from benchmarks.invoke_overhead import one_add
+from benchmarks.lowerings import lowerings_of
 from tflite_ort import BridgeError, Interpreter, WellKnownOpResolver
 from tflite_ort.base.files import write_text
 from tflite_ort.command.arrays import AnyInterpreter, set_inputs
@@ -39,7 +40,7 @@ from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import Model, OperatorView, read_model, write_model
 from tflite_ort.specialize.specialization import specialize
 from tflite_ort.tuning.table import layer_key
-from tflite_ort.tuning.timing import Effort, lowerings_of, run_of, shortest_turns
+from tflite_ort.tuning.timing import Effort, run_of, shortest_turns
 from tflite_ort.verification.extraction import one_operator
 
 _MOST_LOWERINGS = 10

@@ -6,7 +6,7 @@ Each ONNX operator that a translator names runs alone, with each element type th
 a kernel for, over the least and the largest number, -1, 0, the powers of two at which types end and
 their neighbours, infinities, subnormal numbers, -0.0 and what is no number; numpy says what is
 right. Shapes are such that vectors, their ends, and each kind of broadcasting are tried. What is
-found is compared with `WRONG_KERNELS` in `bridge/providers/wrong_kernels.py`: the command fails
+found is compared with `WRONG_KERNELS` in `benchmarks/wrong_kernels.py`: the command fails
 where something is not there. `--all` shows what is there too.
 """
 
@@ -29,12 +29,12 @@ from onnx import helper
 
 import tflite_ort.opmap
 from benchmarks.kernel_trials import CHECKS, UNTRIED, Check, Trial
+from benchmarks.wrong_kernels import wrong_kernel
 from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import machine
 from tflite_ort.opmap.rules.lowering import OPSET
 from tflite_ort.providers.session import ORT_ERRORS, ORT_VERSION
 from tflite_ort.providers.traits import CPU
-from tflite_ort.providers.wrong_kernels import wrong_kernel
 
 Array = npt.NDArray[Any]
 

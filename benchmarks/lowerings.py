@@ -19,8 +19,9 @@ import numpy.typing as npt
 
 from benchmarks.recurrent import Network
 from tflite_ort.base.files import write_text
+from tflite_ort.base.records import replace
 from tflite_ort.model.resolvers import BuiltinOpResolver
-from tflite_ort.opmap import Target
+from tflite_ort.opmap import Target, Translator, lower
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.graph.costs import cheapest, kind_of_cpu
 from tflite_ort.providers.trials import exact_weight_type
@@ -43,7 +44,8 @@ from tflite_ort.schema import (
     read_model,
 )
 from tflite_ort.specialize.specialization import specialize
-from tflite_ort.tuning.timing import Effort, lowering_times, lowerings_of
+from tflite_ort.tuning.timing import Effort, lowering_times
+from tflite_ort.versioning.registry import Registry
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -296,6 +298,25 @@ def judge(rows: Sequence[Mapping[str, Any]], costs: Mapping[str, float]) -> str:
 
 def plain() -> None:
     """Stands for the nodes of a lowering."""
+
+
+def lowerings_of(
+    op: OperatorView[Any], target: Target, translators: Registry[Translator]
+) -> list[Lowering]:
+    """The lowerings that `op` can get; none where it has a single one.
+
+    Raises:
+        Untranslatable: with the reason.
+    """
+    found: list[Lowering] = []
+
+    def noted(op: OperatorView[Any], lowerings: Sequence[Lowering]) -> str:
+        found.extend(lowerings)
+        return lowerings[0].name
+
+    inputs = [tensor for tensor in op.present_inputs() if not tensor.is_constant]
+    lower([op], inputs, op.outputs, translators, target=replace(target, choose=noted))
+    return found
 
 
 def main() -> None:

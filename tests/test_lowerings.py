@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.lowerings import lowerings_of
 from tests.lstm_models import invokes
 from tests.optimised import optimised_nodes
 from tests.oracle import litert_interpreter
@@ -44,7 +45,7 @@ from tflite_ort.schema import (
     write_model,
 )
 from tflite_ort.specialize.specialization import specialize
-from tflite_ort.tuning.timing import forced, lowerings_of
+from tflite_ort.tuning.timing import forced
 
 Array = npt.NDArray[Any]
 

@@ -66,7 +66,7 @@ def run_of(
     """
     op, *_, last = group[0], group[-1]
     inputs = [tensor for tensor in op.present_inputs() if not tensor.is_constant]
-    target = replace(target, choose=partial(_always, name))
+    target = replace(target, choose=forced(name))
     outputs = [*last.outputs, *op.variables()]
     lowered = lower(group, inputs, outputs, translators, target=target)
     sources = [random_array(tensor, target) for tensor in inputs]
@@ -121,20 +121,3 @@ def _turn(run: Callable[[], None], count: int) -> float:
     for _ in range(count):
         run()
     return (time.perf_counter() - started) / count
-
-
-def lowerings_of(op: View, target: Target, translators: Registry[Translator]) -> list[Lowering]:
-    """The lowerings that `op` can get; none where it has a single one.
-
-    Raises:
-        Untranslatable: with the reason.
-    """
-    found: list[Lowering] = []
-
-    def noted(op: View, lowerings: Sequence[Lowering]) -> str:
-        found.extend(lowerings)
-        return lowerings[0].name
-
-    inputs = [tensor for tensor in op.present_inputs() if not tensor.is_constant]
-    lower([op], inputs, op.outputs, translators, target=replace(target, choose=noted))
-    return found

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from tflite_ort.base.optional import load
 from tflite_ort.base.records import record
 from tflite_ort.opmap.graph import Graph, Target
-from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.constants import Constants
 from tflite_ort.schema import Op, OperatorView, TensorView
@@ -51,8 +50,6 @@ class Stage(Enum):
 
 
 Rest = Callable[[View], None]
-Rewrite = Callable[[View, Graph], View]
-Lowerings = Callable[[View, Graph, Rest], Sequence[Lowering]]
 
 
 class Cut(Protocol):

@@ -40,12 +40,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "codes with channels last",
         *(Stage.TARGET, "targets:channels_last", (), cpu),
-        *(_EXACT, "", "tests/test_graph.py"),
+        *(_EXACT, "", "tests/test_node_counts.py"),
     ),
     Rule(
         "codes by a table",
         *(Stage.TARGET, "targets:code_tables", (), cpu),
-        *(_EXACT, "", "tests/ops/test_quantization.py"),
+        *(_EXACT, "", "tests/test_node_counts.py"),
     ),
     Rule(
         "pixels at once",

@@ -96,10 +96,6 @@ class Inputs:
             raise ValueError(f"no inputs {sorted(set(names) - set(self.names))}")
         return self if self.constant == set(names) else replace(self, constant=frozenset(names))
 
-    def without_types(self) -> Inputs:
-        """The same inputs, of any type."""
-        return replace(self, types={})
-
     def named(self, op: OperatorView[Any]) -> OperatorView[Any]:
         """`op` with its inputs named."""
         return op if op.names is self.names else replace(op, names=self.names)

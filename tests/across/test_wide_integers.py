@@ -11,12 +11,12 @@ import pytest
 
 from benchmarks.kernel_edges import findings, named_operators
 from benchmarks.kernel_trials import CHECKS, UNTRIED, edges
+from benchmarks.wrong_kernels import wrong_kernel
 from tests import samples
 from tests.one_op import Array, T, one_op_model, ours
 from tests.ops.operands import exported
 from tests.oracle import litert
 from tflite_ort import BridgeError, export_onnx, schema
-from tflite_ort.providers.wrong_kernels import wrong_kernel
 from tflite_ort.schema import Op, TensorType
 
 INT32, INT64 = TensorType.INT32, TensorType.INT64
