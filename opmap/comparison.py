@@ -106,7 +106,7 @@ def _units(op: View, g: Graph, layout: Layout) -> Sequence[ir.Value]:
 
 
 def unit_table(tensor: TensorView) -> npt.NDArray[Any]:
-    """The integer that TFLite compares, for every code from the lowest on.
+    """The integers that TFLite compares, one for each code, from the lowest code on.
 
     It is 256 * real value, rounded twice: to the fraction bits that are left in the fixed-point
     product, then to an integer. For scales of 1 and more, which TFLite has no multiplier for, it is

@@ -1,4 +1,4 @@
-"""Near misses: what somebody may have meant by a name that is not there."""
+"""Suggestions: the name that somebody may have meant by one that does not exist."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tflite_ort.base.optional import late
 with late:
     from tflite_ort.schema.file import other_formats
 
-# Of names alike, ``difflib``'s measure: CONV2D is 0.92 like CONV_2D, ADD 0.67 like ADD_N.
+# By ``difflib``'s measure CONV2D is like CONV_2D to 0.92, ADD like ADD_N to 0.67.
 _ALIKE = 0.6
 # Of a part of a name.
 _FEWEST_LETTERS = 3
-# Of a folder, so many names are looked at.
+# So many names of a folder are looked at.
 _MOST_FILES = 10_000
 
 

@@ -14,7 +14,7 @@ from tflite_ort.schema.file.plain_files import identity
 T = TypeVar("T")
 
 _READ = os.O_RDONLY
-for _flag in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK"):  # the last: a pipe is opened without a wait
+for _flag in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK"):  # the last: do not wait for a pipe
     _READ |= getattr(os, _flag, 0)
 _CHUNK = 1 << 17  # stays in the processor's cache
 
@@ -44,7 +44,7 @@ def file_checksum(path: str | os.PathLike[str], size: int = -1) -> int:
 
 
 class ReadLast:
-    """What the files are that this process has read last, checked when they were read."""
+    """The values of the files that this process read last. Each was checked when it was read."""
 
     def __init__(self, count: int, limit: int) -> None:
         self._count, self._limit = count, limit
@@ -76,7 +76,7 @@ class ReadLast:
         return value
 
     def forget(self, path: str) -> None:
-        """Look at a file anew."""
+        """Read a file again the next time."""
         self._values.pop(path, None)
 
     def known(self, path: str, make: Callable[[], int]) -> int:
@@ -97,7 +97,7 @@ class ReadLast:
 
 
 def content_of(path: str) -> tuple[bytes, os.stat_result]:
-    """The bytes of a file, and what the system says of it; half of the time of `open`."""
+    """The bytes of a file and its `stat`. It takes half the time of `open`."""
     descriptor = os.open(path, _READ)
     try:
         status = os.fstat(descriptor)

@@ -16,7 +16,7 @@ from tflite_ort.schema.values.resolve import tensor_views
 
 # TFLite's arena begins each tensor at a multiple of this.
 _ALIGNMENT = 64
-# Of subgraphs with more tensors the arena is not planned: it takes the square of their number.
+# Planning the arena takes time with the square of the number of tensors: larger graphs get none.
 _MOST_PLANNED = 5000
 
 Shapes = Sequence[TensorView | None]
@@ -45,7 +45,7 @@ class Costs:
 
 
 def costs(model: Model, subgraph: int = 0) -> Costs:
-    """The costs of a subgraph; of a model without subgraphs nothing."""
+    """The costs of a subgraph; all are 0 for a model without subgraphs."""
     if not model.subgraphs:
         return Costs(0, 0, 0, 0, 0, None)
     views = [tensor_views(model, index) for index in range(len(model.subgraphs))]
@@ -109,7 +109,7 @@ def _matrix(inputs: Shapes, outputs: Shapes) -> int:
 
 
 def _batched_matrix(inputs: Shapes, outputs: Shapes) -> int:
-    """The inner size is what the elements of both inputs and of the output leave."""
+    """Of BATCH_MATMUL: the inner size times the elements of the output."""
     left, right, out = inputs[0], inputs[1], outputs[0]
     if left is None or right is None or out is None or min(left.rank, right.rank, out.rank) < 2:
         return 0
@@ -119,7 +119,7 @@ def _batched_matrix(inputs: Shapes, outputs: Shapes) -> int:
 
 
 def _recurrent(inputs: Shapes, outputs: Shapes) -> int:
-    """Each matrix of weights once a row of the input."""
+    """Of recurrent layers: every weight is used once for each row of the input."""
     given = inputs[0]
     if given is None or not given.shape:
         return 0
@@ -186,7 +186,7 @@ class _Life:
 
 
 def _lives(graph: SubGraph, views: Shapes) -> list[_Life]:
-    """Of what is given and computed, but for variables and strings."""
+    """The lives of all inputs and results, except variables and strings."""
     end = len(graph.operators)
     spans = {index: [0, 0] for index in graph.inputs}
     for number, operator in enumerate(graph.operators):

@@ -33,7 +33,7 @@ _PROVIDER_FACTS = ("name", "short", "source", "version", "devices", "precisions"
 
 
 def _operators(incomplete: str) -> list[str]:
-    """What a shell completes: operators once something is typed, else the files that it finds."""
+    """What a shell completes: operators once something is typed, before that files."""
     return beginning([op.name for op in Op])(incomplete) if incomplete else []
 
 

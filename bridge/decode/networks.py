@@ -1,4 +1,4 @@
-"""What a network is known by, and what is known of its kind."""
+"""Kinds of networks, and the facts by which a network's kind is found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tflite_ort.schema import Model, Op, SubGraph
 from tflite_ort.schema.file.model_metadata import SubGraphMetadata, TensorMetadata
 
 Shape = tuple[int, ...]
-# What leaves values as they are, to a rounding.
+# Operators that leave values as they are, except for rounding.
 _FORMS = frozenset({Op.DEQUANTIZE, Op.QUANTIZE, Op.RESHAPE, Op.SQUEEZE})
 # A network that says what belongs to which class, or to a point of the picture.
 SEGMENTATION, INTERACTIVE = "segmentation", "interactive segmentation"

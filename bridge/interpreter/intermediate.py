@@ -1,8 +1,9 @@
 """Intermediate results that somebody reads after an invoke.
 
-A plan keeps inputs and outputs alone. When another tensor is asked for, a plan that keeps it too is
-made. It runs once beside the plan that is there, on the same inputs, and takes its place at the
-next invoke. So who reads none pays nothing, and later reads are as those of outputs.
+A plan keeps only inputs and outputs. When a program asks for another tensor, the library makes a
+plan that keeps it too. The new plan runs once beside the old one, on the same inputs, and replaces
+it at the next invoke. So a program that reads none pays nothing, and later reads take as long as
+those of outputs.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-# Who asks for more tensors than these probably reads all, one after the other.
+# A program that asks for more tensors than these probably reads all of them in turn.
 _FEW = 2
 
 

@@ -1,4 +1,4 @@
-"""What an interpreter tells of itself, besides the methods of ``tf.lite.Interpreter``."""
+"""Methods of an interpreter that ``tf.lite.Interpreter`` does not have, or keeps private."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ToolMethods(ABC):
 
 
 class OwnMethods(ToolMethods):
-    """What is ours of an interpreter."""
+    """The methods that only this library's interpreter has."""
 
     _arguments: dict[str, Any]
     _loaded: LoadedModel

@@ -36,14 +36,14 @@ class PlanContext:
         num_threads: threads within an operator; 0 leaves it to ONNX Runtime.
         keep_all: every tensor that an operator makes can be read after an invoke.
         hybrid: how float activations meet integer weights, see `Target`.
-        profile: where the time of each operator is noted, if it is.
+        profile: notes the time of each operator; None: it is not measured.
         state: the values that last from one invoke to the next.
         meter: limits of what the model may ask for.
-        continued: an invoke goes on after a session, and may fail then; so what variables were
-            before it has to be kept.
+        continued: an invoke goes on after a session and may fail then, so the earlier values of
+            variables have to be kept.
         strict: a delegate that fails, or leaves nodes to another provider, is an error.
-        unusable: by backend, why it can run nothing; a plan says what it has found.
-        recorder: collects what the plans are made of, to be stored; None: they are not.
+        unusable: by backend, why it can run nothing; plans add what they find.
+        recorder: collects the parts of the plans, to store them; None: they are not stored.
         scope: the place of a plan among those of called subgraphs.
         tuner: chooses lowerings by timing them; None: the cost model does.
     """

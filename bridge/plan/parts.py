@@ -32,7 +32,7 @@ from tflite_ort.state import Whole, Window
 with late:
     from tflite_ort.opmap.rules.nodes import token_heads, token_rows
 
-# Those of which one Slice is made, of what they read.
+# Operators that become a single Slice of their input.
 _SLICES = (Op.SLICE, Op.STRIDED_SLICE)
 # Nodes that decoders have.
 _OF_TOKENS = frozenset({"RotaryEmbedding", "TensorScatter"})
@@ -47,7 +47,7 @@ class Wholes:
     windows: dict[int, Window] = field(default_factory=dict)
 
     def of(self, crossing: BoundaryTensor, wholes: Mapping[int, Whole]) -> BoundaryTensor:
-        """`crossing` with what the session has in its place.
+        """`crossing` with the tensors that the session has in their place.
 
         Args:
             wholes: `inputs` or `outputs`.

@@ -47,7 +47,7 @@ def _bind(session: Session, inputs: Tensors, outputs: Tensors, memory: Memory) -
 
 
 def _unbound(session: Session, inputs: Tensors, outputs: Tensors, memory: Memory) -> Run:
-    """A run over arrays whose shapes are known only then; the session makes its results."""
+    """A run over arrays whose shapes are known only at the run; the session makes its results."""
 
     def run() -> None:
         results = session.call([x.source(memory) for x in inputs])
@@ -60,7 +60,7 @@ def _unbound(session: Session, inputs: Tensors, outputs: Tensors, memory: Memory
 def _rebound(
     session: Session, inputs: Tensors, outputs: Tensors, memory: Memory, *, noted: bool
 ) -> Run:
-    """A run over arrays that are others the next time, see `_Bindings`.
+    """A run over arrays that change from run to run, see `_Bindings`.
 
     Args:
         noted: more is to run in the invoke, which may fail: values are kept until its end.

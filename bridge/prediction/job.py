@@ -2,8 +2,9 @@
 
 Beside the file of results stands a folder while the job is under way, with a mark, the list of all
 units, a description of the job, and the parts that are done. Parts are named by the units they
-hold. Each is written whole or not at all, so a job that is killed at any moment goes on where it
-was. A folder without the mark is somebody else's, and so is what has no name of ours in it.
+hold. A part is written completely or not at all, so a job that is killed at any moment goes on
+where it was. A folder without the mark belongs to somebody else, and so does a file whose name is
+not ours.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ _MARK, _DESCRIPTION, _LISTING, _LOCK = "tflite_ort_job", "job.json", "units.json
 _MARKED = b"A job of tflite-ort predict: it goes on with the command that began it.\n"
 _DIGITS = 12
 _PART = re.compile(rf"(\d{{{_DIGITS},}})-(\d{{{_DIGITS},}})")
-# What `files` may leave where it is killed.
+# A file that `files` may leave if the process is killed.
 _DRAFT = re.compile(r"\.[0-9a-f]{16}\.tmp")
-# A lock is a file without content; what a link leads to is not opened, and a pipe not waited for.
+# A lock is a file without content. Links are not followed, and pipes are opened without a wait.
 _OPEN_LOCK = os.O_RDWR | os.O_CREAT
 for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"):
     _OPEN_LOCK |= getattr(os, _flag, 0)
@@ -73,7 +74,7 @@ class Job:
         return self.total - sum(after - first for first, after in self.done)
 
     def refresh(self) -> None:
-        """See anew which parts are written."""
+        """Look again which parts are written."""
         self.done = self._written()
 
     def groups(self, rows: int, workers: int = 0) -> Iterator[tuple[int, list[Unit]]]:

@@ -18,25 +18,25 @@ from tflite_ort.prediction.units import Unit
 from tflite_ort.prediction.work import Loaded, Setup, Worker
 from tflite_ort.schema import BatchWarning
 
-# A part is written at the latest when it has so many bytes.
+# A part of so many bytes is written at once.
 _BYTES = 16 << 20
-# Groups of units that wait or are done before the first of them, for each worker.
+# So many groups of units for each worker may wait, or be done before an earlier one is.
 _AHEAD = 3
 
-# Called with what is done since the last call.
+# Called with the results since the last call.
 Tell = Callable[[Done], None]
 
 Work = Callable[[list[Unit], list[Loaded]], Block]
 
 
 def run_threads(job: Job, worker: Worker, workers: int, tell: Tell) -> None:
-    """Do what is left of a job in threads of this process."""
+    """Do the rest of a job in threads of this process."""
     with ThreadPoolExecutor(workers, "predict") as pool:
         _run(job, pool, worker, workers, max(LARGEST_BATCH, worker.rows_at_once), tell)
 
 
 def run_processes(job: Job, setup: Setup, workers: int, rows: int, tell: Tell) -> None:
-    """Do what is left of a job in processes, each with a model of its own."""
+    """Do the rest of a job in processes, each with its own model."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, _start, (setup,)) as pool:
         _run(job, pool, _work, workers, max(LARGEST_BATCH, rows), tell)
@@ -47,7 +47,7 @@ _workers: list[Worker] = []
 
 def _start(setup: Setup) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BatchWarning)  # the process that started this one tells
+        warnings.simplefilter("ignore", BatchWarning)  # the parent process warns
         _workers[:] = [Worker(setup)]
 
 
@@ -80,7 +80,7 @@ class _Draft:
         self.size += block.size
 
     def is_due(self, seconds: float) -> bool:
-        """Whether it is time to write."""
+        """Whether it should be written now."""
         return self.size >= _BYTES or time.monotonic() - self.begun >= seconds
 
 
@@ -101,7 +101,7 @@ def _run(job: Job, pool: Executor, work: Work, workers: int, rows: int, tell: Te
 
 
 def _write(job: Job, draft: _Draft | None) -> _Draft | None:
-    """Write a draft, if there is one with rows; none is left."""
+    """Write a draft that has rows. Afterwards there is no draft."""
     if draft is not None and draft.blocks:
         job.write(draft.first, draft.after, joined([block for _, block in draft.blocks]))
     return None

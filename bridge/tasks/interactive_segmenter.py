@@ -21,7 +21,7 @@ from tflite_ort.tasks.options import BaseOptions, ImageProcessingOptions, region
 
 Array = npt.NDArray[Any]
 
-# Of a picture of so many pixels a point has a radius of one pixel; of larger ones a larger one.
+# In a picture of so many pixels a point has a radius of one pixel; in a larger one it is larger.
 _SIDE = 512
 
 

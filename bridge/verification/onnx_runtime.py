@@ -39,7 +39,7 @@ from tflite_ort.verification.runtimes import (
 Array = npt.NDArray[Any]
 
 _PRODUCER = "tflite-ort"
-# How many nodes after a value other tools have made of the same operator.
+# Other tools make up to so many nodes of one operator.
 _AFTER = 4
 
 
@@ -116,7 +116,7 @@ class OnnxRuntime:
                 self._last[index], self._shape[index] = name, right[index].shape
 
     def _values(self, names: Sequence[str], feeds: Mapping[str, Array]) -> dict[str, Any]:
-        """Of these values those that the file has."""
+        """The values among these that the file has."""
         made = [name for name in names if name in self.graph.producer]
         if not made:
             return dict(feeds)
@@ -124,7 +124,7 @@ class OnnxRuntime:
         return {**dict(zip(session.outputs, session.run(feeds), strict=True)), **feeds}
 
     def _groups(self, matched: Mapping[str, Sequence[int]]) -> Iterator[list[str]]:
-        """Values in groups that are shown at a time."""
+        """Values in groups; the file shows one group at a time."""
         names: dict[int, list[str]] = {}
         for name, candidates in matched.items():
             names.setdefault(candidates[0], []).append(name)
@@ -169,7 +169,7 @@ class OnnxRuntime:
 
     @property
     def outputs_only(self) -> str:
-        """Why nothing but outputs can be compared; empty where more can."""
+        """Why only outputs can be compared; empty if other values can be compared too."""
         inside = set(self._value) - {
             *self.model.subgraphs[0].inputs,
             *self.model.subgraphs[0].outputs,

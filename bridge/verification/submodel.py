@@ -41,7 +41,7 @@ def submodel(
 ) -> Model:
     """`operators` of a subgraph with only what they need: tensors, called subgraphs, buffers.
 
-    Signatures and metadata stay where they name all inputs and outputs of the new model.
+    Signatures and metadata stay if they name all inputs and outputs of the new model.
 
     Args:
         operators: indices, in execution order.
@@ -165,7 +165,7 @@ def _signatures(
 def _with_metadata(
     made: Model, graph: SubGraph, inputs: Sequence[int], outputs: Sequence[int], subgraph: int
 ) -> Model:
-    """`made` with its TFLite metadata cut to the inputs and outputs that there are."""
+    """`made` with the TFLite metadata of the inputs and outputs that it has."""
     others = tuple(entry for entry in made.metadata if entry.name != NAME)
     try:
         table = read_metadata(made)
@@ -185,7 +185,7 @@ def _with_metadata(
 def _cut(
     table: ModelMetadata, graph: SubGraph, inputs: Sequence[int], outputs: Sequence[int]
 ) -> ModelMetadata | None:
-    """None where nothing that it says of tensors holds any more."""
+    """The metadata of the tensors that are left; None if they describe none of them."""
     if not table.subgraph_metadata:
         return table
     said = table.subgraph_metadata[0]

@@ -83,7 +83,7 @@ class Parser:
         return part
 
     def takes(self, word: str) -> bool:
-        """Whether `word` is next, which is passed over then."""
+        """Whether `word` comes next; if so it is passed over."""
         if self.text.startswith(word, self.at):
             self.at += len(word)
             return True
@@ -221,7 +221,7 @@ class Parser:
         return inner._replace(text=f"{opening}{inner.text})")
 
     def flagged(self) -> bool:
-        """Take flags; whether an expression follows to which alone they apply."""
+        """Read flags. Returns whether an expression follows that they apply to alone."""
         match = re.compile(r"([imsU]*)(-[imsU]+)?([:)])").match(self.text, self.at)
         if match is None or match[0] == ")":
             raise self.refused("a group of a kind that RE2 does not have, or is not implemented")

@@ -1,8 +1,8 @@
 """WHILE with a trip count that is computed before it runs: a Loop without a condition.
 
-A counter that only the condition reads is not carried through the Loop. Where a loop of known trip
-count would need no Loop, nor does this one, for trip counts that use rows inside of all lists: an
-If chooses.
+The Loop does not carry a counter that only the condition reads. If a loop of known trip count would
+need no Loop, an If chooses: nodes without a Loop while the trip count stays within all lists, and a
+Loop for larger ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tflite_ort.schema.loops.trip_count import Bounded
 
 View = OperatorView[Any]
 Finals = Mapping[int, ir.Value]
-# Both branches have the constants of the body: no more bytes than this are worth it.
+# Both branches hold the constants of the body. A body with more bytes gets a Loop alone.
 _MOST_TWICE = 1 << 22
 
 
@@ -121,7 +121,7 @@ def _chosen(loop: _Bounded) -> Finals:
 
 
 def _is_worth_it(body: Specialized) -> bool:
-    """Whether `body` is small, and calls no other: two branches of each would be many."""
+    """Whether `body` is small enough to stand in two branches, and calls no other."""
     constants = {
         tensor.index: tensor.data.nbytes
         for op in body.operators

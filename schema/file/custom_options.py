@@ -1,4 +1,4 @@
-"""The options of a custom operator: a flexbuffer map as a rule, else bytes of its own format.
+"""The options of a custom operator: usually a flexbuffer map, else bytes of its own format.
 
 `OperatorView.options` of a custom operator is what `custom_options` makes of them.
 
@@ -37,8 +37,8 @@ _FORMATS = {
 _INLINE = frozenset({Type.INT, Type.UINT, Type.FLOAT, Type.BOOL})
 
 _DEPTH = 64
-# Values and bytes of text that come out of each byte without counting: few bytes can refer to the
-# same vector many times.
+# So many values and bytes of text for each byte are not counted. A few bytes can refer to the same
+# vector many times.
 _PER_BYTE = 16
 
 

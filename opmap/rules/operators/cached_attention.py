@@ -146,8 +146,8 @@ def _order(dimensions: Sequence[Runs]) -> Order | None:
 def _sources(
     tensor: TensorView, producers: Producers
 ) -> Iterator[tuple[TensorView, Strided, float]]:
-    """What `tensor` is made of by moving, repeating and scaling elements, nearest first, and how it
-    stands there."""
+    """The tensors from which moving, repeating and scaling elements makes `tensor`, nearest first,
+    and where its elements are in each."""
     moves, scale = list[View](), 1.0
     for _ in range(_REACH):
         if not is_known(*tensor.shape) or 0 in tensor.shape or tensor.is_variable:
