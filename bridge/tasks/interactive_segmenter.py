@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import enum
 import math
-import os
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.base.closing import Closing
 from tflite_ort.decode.networks import INTERACTIVE
 from tflite_ort.tasks.containers import ImageSegmenterResult, NormalizedKeypoint
 from tflite_ort.tasks.image import Image, pixels_of, with_alpha
 from tflite_ort.tasks.image_segmenter import check_wanted, found_at, masks_of
 from tflite_ort.tasks.network import networks
 from tflite_ort.tasks.options import BaseOptions, ImageProcessingOptions, region
+from tflite_ort.tasks.task import Task
 
 Array = npt.NDArray[Any]
 
@@ -72,29 +71,16 @@ def _rounded(number: float) -> int:
     return math.floor(number + 0.5)
 
 
-class InteractiveSegmenter(Closing):
+class InteractiveSegmenter(Task):
     """A mask of what a user points at, by a network that reads the point as a fourth channel of the
     picture."""
 
+    _options_class = InteractiveSegmenterOptions
+
     def __init__(self, options: InteractiveSegmenterOptions) -> None:
         check_wanted(options)
-        self._options, self._closed = options, False
+        super().__init__(options)
         (self._network,) = networks(options.base_options, {"segmenter": INTERACTIVE})
-
-    @classmethod
-    def create_from_model_path(cls, model_path: str | os.PathLike[str]) -> Self:
-        """A task with default options."""
-        return cls(InteractiveSegmenterOptions(BaseOptions(model_asset_path=model_path)))
-
-    @classmethod
-    def create_from_options(cls, options: InteractiveSegmenterOptions) -> Self:
-        """A task with these options.
-
-        Raises:
-            BridgeError: the model cannot be read or run, or is of another kind.
-            ValueError: no mask is asked for.
-        """
-        return cls(options)
 
     def segment(
         self,
@@ -108,8 +94,7 @@ class InteractiveSegmenter(Closing):
             ValueError: it is no picture, or the user points at nothing in it.
             DelegateError: the network fails.
         """
-        if self._closed:
-            raise ValueError("Task runner is currently not running.")
+        self._check_open()
         if not isinstance(roi, RegionOfInterest):
             raise TypeError(f"what is pointed at is a RegionOfInterest, got {type(roi).__name__}")
         pixels = pixels_of(image)
@@ -118,10 +103,6 @@ class InteractiveSegmenter(Closing):
         pointed = with_alpha(pixels, disc((height, width), roi.at(width, height), radius))
         region(image_processing_options, width, height, roi=False)
         return masks_of(found_at(self._network, pointed), self._options)
-
-    def close(self) -> None:
-        """End it."""
-        self._closed = True
 
 
 # What MediaPipe 1.2 calls them.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.base.closing import Closing
 from tflite_ort.bundles import open_bundle
 from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.model.resolvers import WellKnownOpResolver
@@ -27,6 +26,7 @@ from tflite_ort.tasks.detectors import Choice
 from tflite_ort.tasks.embedders import as_embedding, cosine_similarity
 from tflite_ort.tasks.heads import heads_of
 from tflite_ort.tasks.options import BaseOptions
+from tflite_ort.tasks.task import Task
 from tflite_ort.tasks.text_input import text_input
 
 Array = npt.NDArray[Any]
@@ -91,7 +91,7 @@ def _real(stored: Array, details: dict[str, Any]) -> Array:
     return (values - np.float32(zero_point)) * np.float32(scale) if scale else values
 
 
-class _TextTask(Closing):
+class _TextTask(Task):
     """A task on text. Make one by `create_from_options` or `create_from_model_path`.
 
     Raises:
@@ -99,21 +99,9 @@ class _TextTask(Closing):
         ValueError: the options contradict each other.
     """
 
-    _options_class: ClassVar[Callable[..., Any]]
-
     def __init__(self, options: Any) -> None:
-        self._options, self._closed = options, False
+        super().__init__(options)
         self._text_network = TextNetwork(options.base_options)
-
-    @classmethod
-    def create_from_model_path(cls, model_path: str | os.PathLike[str]) -> Self:
-        """A task with default options."""
-        return cls(cls._options_class(BaseOptions(model_asset_path=model_path)))
-
-    @classmethod
-    def create_from_options(cls, options: Any) -> Self:
-        """A task with these options."""
-        return cls(options)
 
     @property
     def _network(self) -> TextNetwork:
@@ -122,13 +110,8 @@ class _TextTask(Closing):
         Raises:
             ValueError: it is.
         """
-        if self._closed:
-            raise ValueError("Task runner is currently not running.")
+        self._check_open()
         return self._text_network
-
-    def close(self) -> None:
-        """End it."""
-        self._closed = True
 
 
 @dataclass

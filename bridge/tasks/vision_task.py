@@ -1,24 +1,23 @@
-"""What all vision tasks share: making one, running modes, and closing it."""
+"""What all vision tasks share: pictures in three running modes."""
 
 from __future__ import annotations
 
 import math
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 import numpy.typing as npt
 
-from tflite_ort.base.closing import Closing
 from tflite_ort.base.forks import renew_in_children
 from tflite_ort.prediction.pool import cores, spread
 from tflite_ort.tasks.containers import NormalizedRect
 from tflite_ort.tasks.image import Image, pixels_of
 from tflite_ort.tasks.options import BaseOptions, ImageProcessingOptions, RunningMode, region
 from tflite_ort.tasks.rects import Rect, Size
+from tflite_ort.tasks.task import Task
 
 Array = npt.NDArray[Any]
 Picture = Image | Array
@@ -58,13 +57,12 @@ class Frame:
         return int(self.pixels.shape[1]), int(self.pixels.shape[0])
 
 
-class VisionTask(Closing, Generic[Result]):
+class VisionTask(Task, Generic[Result]):
     """A task on pictures. Make one by `create_from_options` or `create_from_model_path`.
 
     One task is for one thread at a time.
     """
 
-    _options_class: ClassVar[Callable[..., VisionTaskOptions]]
     # Whether a part of a picture can be looked at.
     _takes_region: ClassVar[bool] = False
 
@@ -80,9 +78,8 @@ class VisionTask(Closing, Generic[Result]):
                 else "The vision task is in image or video mode, a user-defined result callback "
                 "should not be provided."
             )
-        self._options = options
+        super().__init__(options)
         self._last: int | None = None
-        self._closed = False
         self._pending: Future[None] | None = None
         self._answering: int | None = None  # the thread that calls back
         self._worker = ThreadPoolExecutor(1) if live else None
@@ -92,21 +89,6 @@ class VisionTask(Closing, Generic[Result]):
         """In the child of a fork no picture is in work."""
         self._pending = None
         self._worker = None if self._worker is None else ThreadPoolExecutor(1)
-
-    @classmethod
-    def create_from_model_path(cls, model_path: str | os.PathLike[str]) -> Self:
-        """A task for single pictures, with default options."""
-        return cls(cls._options_class(base_options=BaseOptions(model_asset_path=model_path)))
-
-    @classmethod
-    def create_from_options(cls, options: Any) -> Self:
-        """A task with these options.
-
-        Raises:
-            BridgeError: the model cannot be read or run, or is of another kind.
-            ValueError: the options contradict each other.
-        """
-        return cls(options)
 
     def _result(self, frame: Frame) -> Result:
         raise NotImplementedError
@@ -211,16 +193,6 @@ class VisionTask(Closing, Generic[Result]):
         rect = region(options, width, height, self._takes_region)
         return Frame(pixels, rect, None if time_ms is None else time_ms / 1000)
 
-    def _check_mode(self, wanted: RunningMode) -> None:
-        mode = self._options.running_mode
-        if self._closed:
-            raise ValueError("Task runner is currently not running.")
-        if mode is not wanted:
-            raise ValueError(
-                f"Task is not initialized with the {wanted.name.lower().replace('_', ' ')} mode. "
-                f"Current running mode:{mode.name}"
-            )
-
     def _check_time(self, timestamp_ms: int) -> None:
         if not math.isfinite(timestamp_ms):
             raise ValueError(f"a timestamp is a number of milliseconds, got {timestamp_ms}")
@@ -237,7 +209,7 @@ class VisionTask(Closing, Generic[Result]):
         Raises:
             Exception: what the last callback raised, or the network.
         """
-        self._closed = True
+        super().close()
         if self._worker is None:
             return
         inside = self._answering == threading.get_ident()

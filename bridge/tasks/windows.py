@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.base.closing import Closing
 from tflite_ort.prediction.pool import cores, spread
 from tflite_ort.prediction.sound import HIGHEST_RATE
 from tflite_ort.schema import ModelError
 from tflite_ort.tasks.audio_data import AudioData
 from tflite_ort.tasks.network import networks
-from tflite_ort.tasks.options import AudioRunningMode, BaseOptions
+from tflite_ort.tasks.options import AudioRunningMode
+from tflite_ort.tasks.task import Task
 
 Array = npt.NDArray[Any]
 Result = TypeVar("Result")
@@ -24,14 +23,13 @@ Result = TypeVar("Result")
 _DEFAULT_RATE = 16_000.0
 
 
-class SoundTask(Closing, Generic[Result]):
+class SoundTask(Task, Generic[Result]):
     """A task on sound. Make one by `create_from_options` or `create_from_model_path`.
 
     Raises:
         BridgeError: the model cannot be read or run, or is of another kind.
     """
 
-    _options_class: ClassVar[Callable[..., Any]]
     # The name of its model in a bundle, and the kind of that.
     _model: ClassVar[Mapping[str, str]]
 
@@ -39,7 +37,7 @@ class SoundTask(Closing, Generic[Result]):
         streams = options.running_mode is AudioRunningMode.AUDIO_STREAM
         if streams != (options.result_callback is not None):
             raise ValueError("a result callback is for the audio stream mode, and needed there")
-        self._options, self._closed = options, False
+        super().__init__(options)
         self._waiting = np.zeros(0, np.float32)
         self._last: int | None = None
         self._streamed: float | None = None
@@ -48,16 +46,6 @@ class SoundTask(Closing, Generic[Result]):
         if self._rate > HIGHEST_RATE:
             raise ModelError(f"the model asks for sound at {self._rate:.0f} Hz")
         self._shape = self._network.input_shape
-
-    @classmethod
-    def create_from_model_path(cls, model_path: str | os.PathLike[str]) -> Self:
-        """A task for clips, with default options."""
-        return cls(cls._options_class(BaseOptions(model_asset_path=model_path)))
-
-    @classmethod
-    def create_from_options(cls, options: Any) -> Self:
-        """A task with these options."""
-        return cls(options)
 
     @overload
     def _on_clip(self, audio_clip: AudioData) -> list[Result]: ...
@@ -103,15 +91,6 @@ class SoundTask(Closing, Generic[Result]):
             window, self._waiting = np.split(self._waiting, [self._window])
             callback(self._heard(window, 0), timestamp_ms)
 
-    def _check_mode(self, wanted: AudioRunningMode) -> None:
-        if self._closed:
-            raise ValueError("Task runner is currently not running.")
-        if self._options.running_mode is not wanted:
-            mode, told = self._options.running_mode.name, wanted.name.lower().replace("_", " ")
-            raise ValueError(
-                f"Task is not initialized with the {told} mode. Current running mode:{mode}"
-            )
-
     def _windows(self, clip: AudioData) -> list[Result]:
         if not isinstance(clip, AudioData):
             raise TypeError(f"a clip is an AudioData, got {type(clip).__name__}")
@@ -138,10 +117,6 @@ class SoundTask(Closing, Generic[Result]):
             return mono
         times = np.arange(0, len(mono), rate / self._rate)
         return np.asarray(np.interp(times, np.arange(len(mono)), mono), np.float32)
-
-    def close(self) -> None:
-        """End it."""
-        self._closed = True
 
 
 def rate_of(sound: AudioData) -> float:
