@@ -151,6 +151,32 @@ def fed(
     return alone, outputs, ([sample[index] for index in inputs] for sample in given)
 
 
+class _OfFiles:
+    """A runtime that reads TFLite files. An operator runs alone as a model of its own."""
+
+    model: Model
+    outputs_only = ""
+
+    @cached_property
+    def _singles(self) -> Singles:
+        return Singles(self.model)
+
+    def isolated(
+        self, operator: int, given: Sequence[Tensors], among: Sequence[int] = ()
+    ) -> Isolated:
+        alone, outputs, samples = fed(self._singles, operator, given, among)
+        return Isolated(self._runs(alone, outputs, samples), tuple(sorted({operator, *among})))
+
+    def _runs(
+        self, alone: Model, outputs: Sequence[int], samples: Iterable[Sequence[Array]]
+    ) -> Iterator[Tensors]:
+        """Of each sample, what the model `alone` gives, by index of `outputs`."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
 # Ours --------------------------------------------------------------------------------------------
 
 
@@ -167,7 +193,7 @@ class Settings:
 
 
 @dataclass
-class OurInterpreter:
+class OurInterpreter(_OfFiles):
     """`Interpreter`, on execution providers or on its numpy kernels."""
 
     model: Model
@@ -204,20 +230,9 @@ class OurInterpreter:
                 for index in group:
                     yield from read(interpreter, [index]).items()
 
-    @cached_property
-    def _singles(self) -> Singles:
-        return Singles(self.model)
-
-    def isolated(
-        self, operator: int, given: Sequence[Tensors], among: Sequence[int] = ()
-    ) -> Isolated:
-        alone, outputs, samples = fed(self._singles, operator, given, among)
-        return Isolated(self._runs(alone, outputs, samples), tuple(sorted({operator, *among})))
-
     def _runs(
         self, alone: Model, outputs: Sequence[int], samples: Iterable[Sequence[Array]]
     ) -> Iterator[Tensors]:
-        """Of each sample, what the model `alone` gives, by index of `outputs`."""
         graph = alone.subgraphs[0]
         with closing(self.opened(alone)) as interpreter:
             for number, arrays in enumerate(samples):
@@ -241,13 +256,8 @@ class OurInterpreter:
             rows = interpreter.profile(runs)
             return {row.operator: row.seconds / runs * 1e3 for row in rows}
 
-    outputs_only = ""
-
     def unreadable(self, tensor: int) -> str:
         return "the interpreter does not keep it"
-
-    def close(self) -> None:
-        pass
 
 
 def shape_inputs(interpreter: Interpreter, inputs: Tensors) -> None:
@@ -279,7 +289,7 @@ def read(interpreter: Interpreter, wanted: Sequence[int]) -> Tensors:
 
 
 @dataclass
-class Litert:
+class Litert(_OfFiles):
     """LiteRT in a process of its own.
 
     Args:
@@ -311,16 +321,6 @@ class Litert:
         for index in exposed:
             yield from self.process.read([index]).items()
 
-    @cached_property
-    def _singles(self) -> Singles:
-        return Singles(self.model)
-
-    def isolated(
-        self, operator: int, given: Sequence[Tensors], among: Sequence[int] = ()
-    ) -> Isolated:
-        alone, outputs, samples = fed(self._singles, operator, given, among)
-        return Isolated(self._runs(alone, outputs, samples), tuple(sorted({operator, *among})))
-
     def _runs(
         self, alone: Model, outputs: Sequence[int], samples: Iterable[Sequence[Array]]
     ) -> Iterator[Tensors]:
@@ -329,10 +329,5 @@ class Litert:
             self.process.invoke(arrays)
             yield dict(zip(outputs, self.process.outputs(), strict=True))
 
-    outputs_only = ""
-
     def unreadable(self, tensor: int) -> str:
         return "LiteRT does not keep it"
-
-    def close(self) -> None:
-        pass
