@@ -179,11 +179,9 @@ def transposed(rng: np.random.Generator) -> Model:
 
 
 def cell(rng: np.random.Generator) -> Model:
-    """A drawn UNIDIRECTIONAL_SEQUENCE_LSTM of floats or of integers."""
-    form = str(rng.choice(["float", "integer"]))
+    """A drawn UNIDIRECTIONAL_SEQUENCE_LSTM of integers."""
     units, steps = int(2 ** rng.uniform(3, 8)), int(2 ** rng.uniform(0, 5.5))
-    clip = float(rng.choice([0, 10]))
-    return read_model(Network(form, units, rng, clip).model(steps, layers=1))
+    return read_model(Network("integer", units, rng).model(steps, layers=1))
 
 
 def state(rng: np.random.Generator) -> Model:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any
 
 from tflite_ort.base.records import replace
@@ -11,7 +10,6 @@ from tflite_ort.opmap.cells.lstm_basic import basic_lstm
 from tflite_ort.opmap.cells.lstm_float import run_cells
 from tflite_ort.opmap.cells.lstm_float_run import Run
 from tflite_ort.opmap.cells.lstm_float_weights import (
-    FloatWeights,
     read_float_weights,
     reals,
     stays_inside,
@@ -54,7 +52,6 @@ from tflite_ort.schema.values.sizes import has_zero, is_known, is_one
 
 View = OperatorView[Any]
 _TIME, _BATCH_MAJOR = 0, (1, 0, 2)
-_NONE_READ: Mapping[str, FloatWeights] = MappingProxyType({})
 _WEIGHTS = (
     *("input_to_forget_weights", "fw_input_to_forget_weights"),
     *("weights", "fw_weights", "weights_feature"),
@@ -75,15 +72,8 @@ def lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
         float_lstm(op, g)
 
 
-def float_lstm(
-    op: View, g: Graph, cells: Mapping[str, FloatWeights] = _NONE_READ, *, in_steps: bool = False
-) -> None:
-    """Cells of floats, in one or in two directions.
-
-    Args:
-        cells: by the prefix of their inputs, where they are read already.
-        in_steps: by a Scan of the step, not by an LSTM of ONNX.
-    """
+def float_lstm(op: View, g: Graph) -> None:
+    """Cells of floats, in one or in two directions."""
     inputs: Sequence[Values]
     if op.op is Op.BIDIRECTIONAL_SEQUENCE_LSTM:
         inputs = _inputs(op, g, "fw_aux_input_to_forget_weights")
@@ -91,9 +81,9 @@ def float_lstm(
         inputs = ([g.read(op["input"])],)
     else:
         inputs = ([_read_sequence(op, g, op["input"])],)
-    prefixes = directions_of(op)
-    runs = [_run(op, g, x, each, cells) for each, x in zip(prefixes, inputs, strict=True)]
-    results = run_cells(g, runs, in_steps=in_steps)
+    prefixes = ("fw_", "bw_") if op.op is Op.BIDIRECTIONAL_SEQUENCE_LSTM else ("",)
+    runs = [_run(op, g, x, each) for each, x in zip(prefixes, inputs, strict=True)]
+    results = run_cells(g, runs)
     for prefix, (_, h, c) in zip(prefixes, results, strict=True):
         _write_states(op, g, prefix, h, c)
     outputs = [y for y, _, _ in results]
@@ -103,16 +93,6 @@ def float_lstm(
         g.write(op.output, *outputs)
     else:
         _write_sequence(op, g, op.output, *outputs)
-
-
-def directions_of(op: View) -> Sequence[str]:
-    """The prefixes of the inputs of each cell."""
-    return ("fw_", "bw_") if op.op is Op.BIDIRECTIONAL_SEQUENCE_LSTM else ("",)
-
-
-def read_cell(op: View, g: Graph, prefix: str) -> FloatWeights:
-    """The weights of the cell whose inputs have the prefix."""
-    return read_float_weights(op, prefix, _rounding(op, g))
 
 
 def integer_lstm(
@@ -178,21 +158,22 @@ def bidirectional_sequence_lstm(
     float_lstm(op, g)
 
 
-def _run(op: View, g: Graph, x: Values, prefix: str, cells: Mapping[str, FloatWeights]) -> Run:
-    cell = cells[prefix] if prefix in cells else read_cell(op, g, prefix)
+def _run(op: View, g: Graph, x: Values, prefix: str) -> Run:
+    """A cell whose inputs have a prefix, over the sequence `x`."""
+    cell = read_float_weights(op, prefix, _rounding(op, g))
     if has_zero(op["input"].shape[-1], cell.size):
         raise Untranslatable("a cell without inputs or units")
     h, c = op[f"{prefix}output_state"], op[f"{prefix}cell_state"]
     outputs = cell.recurrent_weights.codes.shape[1]
     if not outputs:
         raise Untranslatable("a projection to nothing")
-    if has_zero(*h.shape) and not is_known(batch_of(op)):
+    if has_zero(*h.shape) and not is_known(_batch_of(op)):
         raise Untranslatable("a state without rows")
     steps = steps_of(op)
     if g.target.ignored_clip or stays_inside(cell, c, steps):
         cell = replace(cell, cell_clip=0.0)
     states = _rows(g, h, outputs), _rows(g, c, cell.size)
-    return Run(cell, x, *states, is_one(steps), batch_of(op), steps, prefix == "bw_")
+    return Run(cell, x, *states, is_one(steps), _batch_of(op), steps, prefix == "bw_")
 
 
 def _rounding(op: View, g: Graph) -> Rounding | None:
@@ -234,7 +215,7 @@ def steps_of(op: View) -> int:
     return 1 if op.op is Op.LSTM else op["input"].shape[_time_axis(op)]
 
 
-def batch_of(op: View) -> int:
+def _batch_of(op: View) -> int:
     """The number of rows of a step."""
     *_, batch, second, _ = (1, *op["input"].shape)
     is_step = op["input"].rank == 2
@@ -243,7 +224,7 @@ def batch_of(op: View) -> int:
 
 def _is_single_row(op: View) -> bool:
     """Whether the batch is known to be 1."""
-    return is_one(batch_of(op))
+    return is_one(_batch_of(op))
 
 
 def _time_axis(op: View) -> int:

@@ -39,13 +39,9 @@ _ONNX_PEEPHOLES = [0, 2, 1]
 _NARROWEST_CLIP = 1
 
 
-def run_cells(g: Graph, runs: Sequence[Run], *, in_steps: bool) -> list[Result]:
-    """Run the cells; one node runs two directions over the same input where that is possible.
-
-    Args:
-        in_steps: all by a Scan of the step.
-    """
-    in_steps = in_steps or any(_is_in_steps(g, run) for run in runs)
+def run_cells(g: Graph, runs: Sequence[Run]) -> list[Result]:
+    """Run the cells; one node runs two directions over the same input where that is possible."""
+    in_steps = any(_is_in_steps(g, run) for run in runs)
     kinds = {
         (tuple(x.name for x in run.x), cell.size, cell.activation, cell.peephole is None)
         for run, cell in ((run, run.cell) for run in runs)
@@ -71,17 +67,14 @@ def _run(g: Graph, run: Run, *, in_steps: bool) -> Result:
 
 
 def _is_in_steps(g: Graph, run: Run) -> bool:
-    return run.single or is_in_steps(g, run.cell, single_row=run.single_row)
-
-
-def is_in_steps(g: Graph, cell: FloatWeights, *, single_row: bool) -> bool:
     """Whether the ONNX LSTM computes something else, or takes longer for all shapes.
 
     It reads weights as floats, which are faster in 8 bits. And one step is less work without it.
     """
-    if not cell.is_plain:
+    if run.single or not run.cell.is_plain:
         return True
-    return keeps_codes(g, cell.recurrent_weights, None, single_row=single_row, repeated=True)
+    weights = run.cell.recurrent_weights
+    return keeps_codes(g, weights, None, single_row=run.single_row, repeated=True)
 
 
 def _lstm(g: Graph, runs: Sequence[Run]) -> list[Result]:

