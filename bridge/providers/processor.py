@@ -54,5 +54,17 @@ def physical_cores() -> int:
 @cache
 def blocked_channels() -> int:
     """The channels in a block of ONNX Runtime's convolutions of floats; 0 where it is not known."""
-    flags = next((line for line in processor() if line.startswith("flags")), "").split()
-    return 16 if "avx512f" in flags else 8 if "avx2" in flags else 0
+    return 16 if "avx512f" in _flags() else 8 if "avx2" in _flags() else 0
+
+
+@cache
+def multiplies_in_tiles() -> bool:
+    """Whether ONNX Runtime's products of 8-bit codes use AMX."""
+    return "amx_int8" in _flags()
+
+
+@cache
+def _flags() -> frozenset[str]:
+    """What an x86 processor has."""
+    line = next((line for line in processor() if line.startswith("flags")), "")
+    return frozenset(line.split())
