@@ -40,7 +40,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "written upsampling",
         *(_OPERATORS, "operators.written_upsampling:with_upsampling", _REPEATED, any_target),
-        *(_EXACT, "1.1 drawn networks", _TESTS + "test_written_upsampling.py"),
+        *(_EXACT, "1.18 drawn networks", _TESTS + "test_written_upsampling.py"),
     ),
     Rule(
         "sequences as images",
@@ -190,7 +190,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "ELU in parts",
         *(_LOWERING, "lowerings.elu_in_parts:elu_in_parts", (Op.ELU,), cpu),
-        *("1.2e-7", "1.6 drawn networks", _TESTS + "test_elu_in_parts.py"),
+        *("1.2e-7", "1.15 drawn networks", _TESTS + "test_elu_in_parts.py"),
     ),
     Rule(
         "softmax of floats",
@@ -223,7 +223,12 @@ RULES: tuple[Rule, ...] = (
         "gathered pixels",
         *(_LOWERING, "lowerings.gathered_pixels:gathered_pixels"),
         *((Op.RESIZE_NEAREST_NEIGHBOR,), cpu),
-        *(_EXACT, "1.3 drawn networks", _TESTS + "test_written_upsampling.py"),
+        *(_EXACT, "1.18 drawn networks", _TESTS + "test_moved_codes.py"),
+    ),
+    Rule(
+        "spread channels",
+        *(_LOWERING, "lowerings.spread_channels:spread_channels", (Op.DEPTH_TO_SPACE,), cpu),
+        *(_EXACT, "1.1 drawn networks", _TESTS + "test_moved_codes.py"),
     ),
     Rule(
         "unpacked tables",
