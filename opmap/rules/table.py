@@ -251,6 +251,16 @@ RULES: tuple[Rule, ...] = (
         *("as `hybrid` says", "1.39 bert", _TESTS + "test_same_numbers.py"),
     ),
     Rule(
+        "rows in doubles",
+        *(_LOWERING, "lowerings.sums_in_doubles:doubled_rows", (Op.FULLY_CONNECTED,), cpu),
+        *(_EXACT, "GAIN1", _TESTS + "test_sums_in_doubles.py"),
+    ),
+    Rule(
+        "cells in doubles",
+        *(_LOWERING, "lowerings.sums_in_doubles:doubled_cells", (Op.CONV_2D,), cpu),
+        *(_EXACT, "GAIN2", _TESTS + "test_sums_in_doubles.py"),
+    ),
+    Rule(
         "rows of 4 bits",
         *(_LOWERING, "lowerings.rows_of_4_bits:rows_of_4_bits", (Op.FULLY_CONNECTED,), cpu),
         *("as `hybrid` says", "", _TESTS + "test_same_numbers.py"),
