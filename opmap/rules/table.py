@@ -253,12 +253,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "rows in doubles",
         *(_LOWERING, "lowerings.sums_in_doubles:doubled_rows", (Op.FULLY_CONNECTED,), cpu),
-        *(_EXACT, "GAIN1", _TESTS + "test_sums_in_doubles.py"),
+        *(_EXACT, "1.47 drawn networks", _TESTS + "test_sums_in_doubles.py"),
     ),
     Rule(
         "cells in doubles",
         *(_LOWERING, "lowerings.sums_in_doubles:doubled_cells", (Op.CONV_2D,), cpu),
-        *(_EXACT, "GAIN2", _TESTS + "test_sums_in_doubles.py"),
+        *(_EXACT, "1.44 drawn networks", _TESTS + "test_sums_in_doubles.py"),
     ),
     Rule(
         "rows of 4 bits",
@@ -309,6 +309,11 @@ RULES: tuple[Rule, ...] = (
         "blocks of channels",
         *(_NODES, "nodes.blocks:keep_blocks", ("Conv",), blocks),
         *("order of float sums", "1.33 face mesh", "tests/rules/test_blocks.py"),
+    ),
+    Rule(
+        "elements of a table",
+        *(_NODES, "nodes.table_lookups:look_up_elements", ("Gather",), cpu),
+        *(_EXACT, "1.7 drawn networks", _TESTS + "test_table_lookups.py"),
     ),
     Rule(
         "joined sums",
