@@ -92,22 +92,24 @@ def _image(op: OperatorView[Any], g: Graph) -> ir.Value:
 
 def _convolved_exactly(op: ImageConvolution, g: Graph) -> bool:
     """Whether the sums of a Conv of 16-bit codes are exact; then it is written."""
-    rounding = _rounding(op)
-    sums = ExactSums.of(op, g, _PERMUTATIONS[op.op], rounding=rounding)
+    sums = exact_sums(op, g)
     if sums is None:
         return False
     groups = op["input"].shape[3] // sums.weights.shape[1]
     layer = partial(g.op, "Conv", **convolution_attributes(op, groups))
-    _write_exactly(op, g, sums, rounding, layer)
+    _write_exactly(op, g, sums, layer)
     return True
 
 
-def _write_exactly(
-    op: OperatorView[Any], g: Graph, sums: ExactSums, rounding: Rounding, layer: Layer
-) -> None:
+def exact_sums(op: OperatorView[Any], g: Graph) -> ExactSums | None:
+    """The sums of a convolution of 16-bit codes; None if they are not to be exact."""
+    return ExactSums.of(op, g, _PERMUTATIONS[op.op], rounding=_rounding(op))
+
+
+def _write_exactly(op: OperatorView[Any], g: Graph, sums: ExactSums, layer: Layer) -> None:
     """The convolution of 16-bit codes, as TFLite rounds it."""
     steps = g.read_steps(op["input"], layout=Layout.FIRST)
-    codes = sums.codes(g, steps, layer, (-1, 1, 1), rounding)
+    codes = sums.codes(g, steps, layer, (-1, 1, 1))
     g.write(op.output, codes, layout=Layout.FIRST, domain=Domain.STORED)
 
 
@@ -178,8 +180,7 @@ def _transposed_exactly(
     attributes: dict[str, Any],
 ) -> bool:
     """Whether ConvTranspose of 16-bit codes is exact; then it is written, `cut` to its size."""
-    rounding = _rounding(op)
-    sums = ExactSums.of(op, g, _PERMUTATIONS[op.op], rounding=rounding)
+    sums = exact_sums(op, g)
     if sums is None:
         return False
 
@@ -187,7 +188,7 @@ def _transposed_exactly(
         weights = g.op("Transpose", weights, perm=[1, 0, 2, 3])
         return cut(g.op("ConvTranspose", image, weights, **attributes))
 
-    _write_exactly(op, g, sums, rounding, layer)
+    _write_exactly(op, g, sums, layer)
     return True
 
 

@@ -121,14 +121,10 @@ def _exact_rows(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value |
     """The codes [rows, units] of 16-bit activations as TFLite rounds them; None if these sums are
     not to be exact."""
     input, filter = op["input"], op["filter"]
-    depth, rounding = filter.shape[1], _rounding(op)
-    channels = filter.quantization is not None and filter.quantization.per_channel
-    wide = channels or rounding is rounded_once
-    scales = np.float64 if wide else np.float32
-    sums = ExactSums.of(op, g, (0, 1), scales, rounding=rounding)
+    depth, sums = filter.shape[1], exact_sums(op, g)
     if sums is not None:
         rows = _rows(g, g.read_steps(input), input, depth)
-        return sums.codes(g, rows, _gemm(g), (-1,), rounding)
+        return sums.codes(g, rows, _gemm(g), (-1,))
     plain = op.get("bias") is None and not op.options.fused_activation_function
     if filter.type is not TensorType.INT16 or not plain or not is_known(depth):
         return None
@@ -137,6 +133,14 @@ def _exact_rows(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value |
         return None
     columns = g.op("Transpose", g.read_steps(filter), perm=[1, 0])
     return product.codes(g, _rows(g, g.read_steps(input), input, depth), columns)
+
+
+def exact_sums(op: OperatorView[FullyConnectedOptions], g: Graph) -> ExactSums | None:
+    """The sums of 16-bit activations; None if they are not to be exact."""
+    filter, rounding = op["filter"], _rounding(op)
+    channels = filter.quantization is not None and filter.quantization.per_channel
+    scales = np.float64 if channels or rounding is rounded_once else np.float32
+    return ExactSums.of(op, g, (0, 1), scales, rounding=rounding)
 
 
 def _rounding(op: OperatorView[FullyConnectedOptions]) -> Rounding:

@@ -376,5 +376,21 @@ def test_every_kind_of_work_has_a_time_on_every_kind_of_cpu() -> None:
     assert all(0 <= time < 100 for times in costs.values() for time in times.values())
 
 
+def test_more_images_are_rounded_for_tiles() -> None:
+    builder = ModelBuilder()
+    main = builder.subgraph("main").tensor("image", (1, 24, 24, 128))
+    codes = np.ones((32, 3, 3, 128), np.int8)
+    main.constant("weights", codes, TensorType.INT8, _affine([0.01] * 32, [0] * 32, 0))
+    main.constant("bias", np.ones(32, np.float32)).tensor("result", (1, 24, 24, 32))
+    options = Conv2DOptions(stride_w=1, stride_h=1)
+    main.operator(Op.CONV_2D, ["image", "weights", "bias"], ["result"], options, version=5)
+    main.inputs("image").outputs("result")
+    op = last_operator(graph_of(read_model(builder.write())))
+    for tiles, node in ((False, "Conv"), (True, "MatMulIntegerToFloat")):
+        target = replace(_TARGET, weights="int8", hybrid="auto", tiles=tiles)
+        lowered = lower([op], op.inputs[:1], op.outputs, _RESOLVER.translators, target=target)
+        assert node in {each.op_type for each in lowered.model.graph.nodes}
+
+
 def test_other_targets_have_one_lowering() -> None:
     assert len(lowerings_of(image_layer(96, 3), Target(), _RESOLVER.translators)) <= 1

@@ -51,15 +51,17 @@ def physical_cores() -> int:
 @cache
 def blocked_channels() -> int:
     """The channels in a block of ONNX Runtime's convolutions of floats; 0 where it is not known."""
-    flags = _flags()
-    return 16 if "avx512f" in flags else 8 if "avx2" in flags else 0
+    return 16 if "avx512f" in _flags() else 8 if "avx2" in _flags() else 0
 
 
-def multiplies_tiles() -> bool:
-    """Whether ONNX Runtime multiplies 8-bit codes in tiles (AMX); False where it is not known."""
+@cache
+def multiplies_in_tiles() -> bool:
+    """Whether ONNX Runtime's products of 8-bit codes use AMX."""
     return "amx_int8" in _flags()
 
 
-def _flags() -> list[str]:
-    """The instruction sets of an x86 processor, as Linux names them."""
-    return next((line for line in processor() if line.startswith("flags")), "").split()
+@cache
+def _flags() -> frozenset[str]:
+    """What an x86 processor has."""
+    line = next((line for line in processor() if line.startswith("flags")), "")
+    return frozenset(line.split())

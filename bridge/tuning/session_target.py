@@ -5,7 +5,7 @@ from __future__ import annotations
 from tflite_ort.base.records import replace
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.graph.costs import modelled_chooser
-from tflite_ort.providers.processor import blocked_channels, multiplies_tiles
+from tflite_ort.providers.processor import blocked_channels, multiplies_in_tiles
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.providers.trials import exact_weight_type
 
@@ -18,5 +18,5 @@ def session_target(provider: str) -> Target:
     target = replace(traits.target, weights=weights)
     if not target.cpu_kernels:
         return target
-    block, tiles = blocked_channels(), multiplies_tiles()
-    return replace(target, block=block, tiles=tiles, choose=modelled_chooser(weights))
+    chooser, tiles = modelled_chooser(weights), multiplies_in_tiles()
+    return replace(target, block=blocked_channels(), tiles=tiles, choose=chooser)

@@ -100,8 +100,6 @@ class RoundingCosts(NamedTuple):
         rows: the nodes that round several rows.
         scaling: the nodes that scale the sums of several rows.
         number: to read or write a number in these nodes.
-        image: the nodes that round an image.
-        collected: to collect a byte of an image, or to move a result to another layout.
         row: the nodes that round a single row.
         always: the same with `hybrid="dynamic"` and `"xnnpack"`, which round the row in any case.
         digits: the nodes of a single row in digits.
@@ -111,8 +109,6 @@ class RoundingCosts(NamedTuple):
     rows: float
     scaling: float
     number: float
-    image: float
-    collected: float
     row: float
     always: float
     digits: float
@@ -120,6 +116,30 @@ class RoundingCosts(NamedTuple):
     def pay_for_row(self, weights: int) -> bool:
         """Whether so many weights as codes make up for rounding a single row."""
         return weights * self.saved >= self.row
+
+
+class RoundedImageCosts(NamedTuple):
+    """Convolutions of float images and 8-bit filters in 8 bits.
+
+    With `tiles` (AMX) they were measured with 8 to 1,024 channels and windows of 1 to 25 cells, as
+    least times of layers beside layers in floats; the changes of layout around a layer are in
+    `number` and `result`.
+
+    Attributes:
+        saved: what codes save of a product.
+        nodes: the further nodes.
+        number: to round a number of the image.
+        run: to collect a run of bytes that a window reads.
+        byte: to collect one of these bytes.
+        result: to make a result of a sum of codes, and to move it to another layout.
+    """
+
+    saved: float
+    nodes: float
+    number: float
+    run: float
+    byte: float
+    result: float
 
 
 @cache
@@ -149,9 +169,14 @@ def paired_costs() -> PairedCosts:
 
 def rounding_costs(target: Target) -> RoundingCosts:
     """The costs of rounded activations, by the type of weights that the CPU multiplies exactly and
-    fast: x86 with VNNI saves more by 8 bits than x86 without, and with AMX more than with VNNI."""
-    tiles = target.tiles and target.weights == "int8"
-    return RoundingCosts(**table()["rounding tiles" if tiles else f"rounding {target.weights}"])
+    fast: x86 with VNNI saves more by 8 bits than x86 without."""
+    return RoundingCosts(**table()[f"rounding {target.weights}"])
+
+
+def rounded_image_costs(target: Target) -> RoundedImageCosts:
+    """The costs of convolutions of rounded images, by how the CPU multiplies codes."""
+    kind = "tiles" if target.tiles and target.weights == "int8" else target.weights
+    return RoundedImageCosts(**table()[f"rounded images {kind}"])
 
 
 def kind_of_cpu(weights: str) -> str:

@@ -17,6 +17,7 @@ from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untransl
 from tflite_ort.schema.arithmetic import function_table
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.semantics import quantized_range
+from tflite_ort.schema.values.sizes import is_known
 
 Array = npt.NDArray[Any]
 
@@ -61,7 +62,10 @@ def looked_up(
     elif lowest:
         index = g.op("Add", index, g.ints(lowest))
     results = carried_codes(results, output.type, carried_type(output))
-    return g.op("Gather", g.constant(results), index)
+    found = g.op("Gather", g.constant(results), index)
+    if g.target.optimized and is_known(*tensor.shape) and layout is not Layout.ROWS:
+        found.shape = layout.shape(tensor.shape)  # see `look_up_elements`
+    return found
 
 
 def by_tabulated_code(op: OperatorView[Any], g: Graph) -> bool:

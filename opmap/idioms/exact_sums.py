@@ -9,6 +9,7 @@ along the first axis, so that one node multiplies them all; float64 puts the sum
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ class ExactSums:
         multiplier: float64 [1], or one for each output channel.
         carried: what is added to the rounded sums of each output channel, which then wrap at 32
             bits; None where no sum does.
+        rounding: how the kernel rounds the sums.
     """
 
     op: OperatorView[Any]
@@ -66,6 +68,7 @@ class ExactSums:
     largest: float
     multiplier: Array
     carried: Array | None
+    rounding: Rounding
 
     @classmethod
     def of(
@@ -83,7 +86,6 @@ class ExactSums:
         Args:
             permutation: of the filter, after which its output channels are the first axis.
             product: in what the kernel multiplies the two scales.
-            rounding: what `codes` will be given.
         """
         input, filter, bias = op["input"], op["filter"], op.get("bias")
         if not (g.target.exact and input.type is op.output.type is TensorType.INT16):
@@ -110,11 +112,9 @@ class ExactSums:
                 raise Untranslatable("sums of products in larger units than the result's")
             return None
         reached = float(largest.max(initial=0))
-        return cls(op, weights, *fits[0], added, reached, multiplier, carried)
+        return cls(op, weights, *fits[0], added, reached, multiplier, carried, rounding)
 
-    def codes(
-        self, g: Graph, steps: ir.Value, layer: Layer, channels: tuple[int, ...], rounding: Rounding
-    ) -> ir.Value:
+    def codes(self, g: Graph, steps: ir.Value, layer: Layer, channels: tuple[int, ...]) -> ir.Value:
         """The int16 codes of the output.
 
         Args:
@@ -123,18 +123,33 @@ class ExactSums:
             channels: the shape in which one number for each output channel broadcasts.
         """
         stacked = g.op("Concat", *self._split(g, steps), axis=0)
+        made = layer(stacked, self.held_weights(g, np.float32))
+        total = self._joined(g, g.cast(made, ir.DataType.DOUBLE))
+        return self.rounded(g, total, channels)
+
+    def held_weights(
+        self, g: Graph, dtype: type[np.floating[Any]], *, matrix: bool = False
+    ) -> ir.Value:
+        """The weights as floats of this type; `matrix`: a row for each output channel."""
         filter = self.op["filter"]
         assert filter.quantization is not None
-        layout = "exact sums", self.op.op, filter.quantization.zero_point.tobytes()
-        weights = g.constants.laid(
-            filter.constant, layout, lambda: self.weights.astype(np.float32), filter.name
-        )
-        total = self._joined(g, g.cast(layer(stacked, weights), ir.DataType.DOUBLE))
+        zero_point = filter.quantization.zero_point.tobytes()
+        layout = "exact sums", self.op.op, dtype.__name__, matrix, zero_point
+        weights = self.weights.reshape(len(self.weights), -1) if matrix else self.weights
+        make = partial(weights.astype, dtype)
+        return g.constants.laid(filter.constant, layout, make, filter.name)
+
+    def rounded(self, g: Graph, total: ir.Value, channels: tuple[int, ...]) -> ir.Value:
+        """The int16 codes of the output, for the sums of products in float64.
+
+        Args:
+            channels: the shape in which one number for each output channel broadcasts.
+        """
         if self.bias is not None:
             added = self.bias.astype(np.float64).reshape(channels)
             total = g.op("Add", total, g.constant(added))
         along = channels if self.multiplier.size > 1 else (1,)
-        rounded = rounding(g, total, self.multiplier.reshape(along), self.largest)
+        rounded = self.rounding(g, total, self.multiplier.reshape(along), self.largest)
         if self.carried is not None:
             rounded = _wrapped(g, g.op("Add", rounded, g.constant(self.carried.reshape(channels))))
         return clipped_codes(g, rounded, self.op.output, self.op.options.fused_activation_function)

@@ -60,7 +60,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "written upsampling",
         *(_OPERATORS, "operators.written_upsampling:with_upsampling", _REPEATED, any_target),
-        *(_EXACT, "1.1 drawn networks", _TESTS + "test_written_upsampling.py"),
+        *(_EXACT, "1.18 drawn networks", _TESTS + "test_written_upsampling.py"),
     ),
     Rule(
         "sequences as images",
@@ -205,7 +205,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "ELU in parts",
         *(_LOWERING, "lowerings.elu_in_parts:elu_in_parts", (Op.ELU,), cpu),
-        *("1.2e-7", "1.6 drawn networks", _TESTS + "test_elu_in_parts.py"),
+        *("1.2e-7", "1.15 drawn networks", _TESTS + "test_elu_in_parts.py"),
     ),
     Rule(
         "softmax of floats",
@@ -238,7 +238,12 @@ RULES: tuple[Rule, ...] = (
         "gathered pixels",
         *(_LOWERING, "lowerings.gathered_pixels:gathered_pixels"),
         *((Op.RESIZE_NEAREST_NEIGHBOR,), cpu),
-        *(_EXACT, "1.3 drawn networks", _TESTS + "test_written_upsampling.py"),
+        *(_EXACT, "1.18 drawn networks", _TESTS + "test_moved_codes.py"),
+    ),
+    Rule(
+        "spread channels",
+        *(_LOWERING, "lowerings.spread_channels:spread_channels", (Op.DEPTH_TO_SPACE,), cpu),
+        *(_EXACT, "1.1 drawn networks", _TESTS + "test_moved_codes.py"),
     ),
     Rule(
         "unpacked tables",
@@ -254,6 +259,16 @@ RULES: tuple[Rule, ...] = (
         "rows in codes",
         *(_LOWERING, "lowerings.coded_rows:coded_rows", (Op.FULLY_CONNECTED,), cpu),
         *("as `hybrid` says", "1.39 bert", _TESTS + "test_same_numbers.py"),
+    ),
+    Rule(
+        "rows in doubles",
+        *(_LOWERING, "lowerings.sums_in_doubles:doubled_rows", (Op.FULLY_CONNECTED,), cpu),
+        *(_EXACT, "1.47 drawn networks", _TESTS + "test_sums_in_doubles.py"),
+    ),
+    Rule(
+        "cells in doubles",
+        *(_LOWERING, "lowerings.sums_in_doubles:doubled_cells", (Op.CONV_2D,), cpu),
+        *(_EXACT, "1.44 drawn networks", _TESTS + "test_sums_in_doubles.py"),
     ),
     Rule(
         "rows of 4 bits",
@@ -294,6 +309,11 @@ RULES: tuple[Rule, ...] = (
         "blocks of channels",
         *(_NODES, "nodes.blocks:keep_blocks", ("Conv",), blocks),
         *("order of float sums", "1.33 face mesh", "tests/rules/test_blocks.py"),
+    ),
+    Rule(
+        "elements of a table",
+        *(_NODES, "nodes.table_lookups:look_up_elements", ("Gather",), cpu),
+        *(_EXACT, "1.7 drawn networks", _TESTS + "test_table_lookups.py"),
     ),
     Rule(
         "joined sums",

@@ -24,7 +24,9 @@ CODED = "MatMulIntegerToFloat", "MatMulInteger", "DynamicQuantizeMatMul"
 @pytest.fixture(autouse=True)
 def small_layers_are_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on processors with VNNI, whatever this one is."""
-    monkeypatch.setitem(costs.table(), "rounding uint8", costs.table()["rounding int8"])
+    for others in ("uint8", "tiles"):
+        vectors = costs.table()["rounded images int8"]
+        monkeypatch.setitem(costs.table(), f"rounded images {others}", vectors)
 
 
 def convolution(

@@ -7,7 +7,7 @@ import pytest
 from tests.ops.test_convolution_rounded import convolution
 from tests.optimised import optimised_nodes
 from tflite_ort.base.records import replace
-from tflite_ort.opmap.graph.costs import rounding_costs
+from tflite_ort.opmap.graph.costs import rounded_image_costs
 from tflite_ort.providers import processor
 from tflite_ort.providers.traits import CPU
 from tflite_ort.providers.trials import exact_weight_type
@@ -25,20 +25,23 @@ SETS = {
 @pytest.mark.parametrize("flags", SETS)
 def test_instruction_sets(monkeypatch: pytest.MonkeyPatch, flags: str) -> None:
     monkeypatch.setattr(processor, "processor", lambda: ["model : 1", f"flags\t\t: {flags}"])
-    processor.blocked_channels.cache_clear()
+    noted = processor.blocked_channels, processor.multiplies_in_tiles, processor._flags
+    for each in noted:
+        each.cache_clear()
     try:
         target = session_target(CPU)
     finally:
-        processor.blocked_channels.cache_clear()
+        for each in noted:
+            each.cache_clear()
     assert (target.block, target.tiles) == SETS[flags]
 
 
 def test_tiles_save_more_of_a_product_of_signed_codes() -> None:
     plain = session_target(CPU)
     signed = replace(plain, weights="int8", tiles=False)
-    assert rounding_costs(replace(signed, tiles=True)).saved > rounding_costs(signed).saved
+    assert rounded_image_costs(replace(signed, tiles=True)).saved > rounded_image_costs(signed).saved
     unsigned = replace(plain, weights="uint8")
-    assert rounding_costs(replace(unsigned, tiles=True)) == rounding_costs(unsigned)
+    assert rounded_image_costs(replace(unsigned, tiles=True)) == rounded_image_costs(unsigned)
 
 
 @pytest.mark.skipif(exact_weight_type() != "int8", reason="weights are signed with VNNI")
@@ -48,7 +51,7 @@ def test_with_tiles_smaller_layers_are_rounded(
 ) -> None:
     """A layer of a DenseNet: AMX multiplies it in 27 us and floats take 133 (docs/tuning_study.md),
     but without AMX the nodes that round and collect cost more than it saves."""
-    monkeypatch.setattr(targets, "multiplies_tiles", lambda: tiles)
+    monkeypatch.setattr(targets, "multiplies_in_tiles", lambda: tiles)
     layer = convolution((1, 16, 16, 128), 32, 3)
     nodes = optimised_nodes(layer.model(), hybrid="auto")
     assert nodes["Conv"] == (0 if tiles else 1)

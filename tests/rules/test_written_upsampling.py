@@ -1,4 +1,4 @@
-"""Repeated rows and columns as one resizing, and resizing of codes by Gather: the same elements."""
+"""Repeated rows and columns as one resizing: the same elements."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import numpy.typing as npt
 import onnx
 import pytest
 
-from tests.one_op import Node, T, graph_model
-from tests.optimised import optimised_nodes
+from tests.one_op import T, graph_model
 from tests.oracle import litert
 from tests.rules.builder import Builder
 from tests.rules.trees import answers
 from tflite_ort import export_onnx
 from tflite_ort.opmap.rules.rule import without
-from tflite_ort.schema import Conv2DOptions, Op, Padding, ResizeNearestNeighborOptions, TensorType
+from tflite_ort.schema import Op, TensorType
 
 SEED = 5
 RULE = "written upsampling"
@@ -149,41 +148,3 @@ def test_a_dimension_of_one_is_repeated_by_any_operator() -> None:
     shape = (1, 1, 1, 3)
     content = model(keras(4, 4, shape), shape=shape)
     check(content, image(FLOAT, shape))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ResizeNearestNeighborOptions(),
-        ResizeNearestNeighborOptions(half_pixel_centers=True),
-        ResizeNearestNeighborOptions(align_corners=True),
-    ],
-)
-@pytest.mark.parametrize("to", [(12, 10), (6, 20), (5, 7), (3, 2)])
-def test_codes_between_layers_are_gathered(
-    to: tuple[int, int], options: ResizeNearestNeighborOptions
-) -> None:
-    code: dict[str, Any] = {"type": TensorType.INT8, "scale": 0.1, "zero_point": -3}
-    rng = np.random.default_rng(SEED)
-    filters = T((16, 3, 3, 16), TensorType.INT8, scale=0.02).random(rng)
-    tensors = {
-        "x": T((1, 6, 10, 16), **code),
-        "w": T.constant(filters, TensorType.INT8, scale=0.02),
-        "bias": T.constant(np.zeros(16, np.int32), scale=0.002),
-        "a": T((1, 6, 10, 16), **code),
-        "to": T.constant(np.int32(to)),
-        "b": T((1, *to, 16), **code),
-        "y": T((1, *to, 16), **code),
-    }
-    layer = Conv2DOptions(padding=Padding.SAME, stride_h=1, stride_w=1)
-    nodes = [
-        Node(Op.CONV_2D, ["x", "w", "bias"], ["a"], layer, version=3),
-        Node(Op.RESIZE_NEAREST_NEIGHBOR, ["a", "to"], ["b"], options, version=3),
-        Node(Op.CONV_2D, ["b", "w", "bias"], ["y"], layer, version=3),
-    ]
-    content = graph_model(tensors, nodes, ["y"])
-    x = tensors["x"].random(rng)
-    np.testing.assert_array_equal(answers(content, [x])[0], litert(content, [x])[0])
-    made = optimised_nodes(content)
-    assert made["Gather"] == sum(new != old for new, old in zip(to, (6, 10), strict=True))
-    assert made["Resize"] == made["Transpose"] == 0

@@ -91,7 +91,8 @@ def _pooled(op: View, g: Graph, layout: Layout, found: Reading) -> None:
     cells = prod(shape[axis] for axis in summed)
     codes = g.read(input, layout=layout, domain=Domain.STORED)
     planes = _are_planes(shape, summed)
-    image = codes if planes else g.reshape(codes, (1, prod(shape) // cells, cells, 1))
+    rows = len(shape) == 3 and summed == {2}
+    image = codes if planes or rows else g.reshape(codes, (1, prod(shape) // cells, cells, 1))
     units = g.op("DequantizeLinear", image, g.constant(step), g.constant(np.uint8(zero)))
     pooled = g.op("GlobalAveragePool", units)
     if planes:
@@ -100,7 +101,7 @@ def _pooled(op: View, g: Graph, layout: Layout, found: Reading) -> None:
     one = g.constant(np.float32(1))
     result = g.op("QuantizeLinear", pooled, one, g.constant(np.uint8(result_zero)))
     kept = [1 if axis in summed else size for axis, size in enumerate(shape)]
-    write_reduced(op, g, g.reshape(result, kept), layout, Domain.STORED)
+    write_reduced(op, g, result if rows else g.reshape(result, kept), layout, Domain.STORED)
 
 
 # An operator is translated twice, and operators of a network are alike.

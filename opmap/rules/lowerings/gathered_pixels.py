@@ -13,19 +13,21 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.choices import Lowering
+from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.rules.rule import Rest, View
 from tflite_ort.schema import TensorType
 from tflite_ort.schema.values.semantics import nearest_indices
 from tflite_ort.schema.values.sizes import is_known
 
-_BYTES = frozenset({TensorType.INT8, TensorType.UINT8})
-
 
 def gathered_pixels(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
     """Rows and columns by one Gather each, channels-last."""
     input, output = op["input"], op.output
-    if input.type not in _BYTES or moved_domain(input, output) is not Domain.STORED:
+    if (
+        carried_type(input) is not TensorType.UINT8
+        or moved_domain(input, output) is not Domain.STORED
+    ):
         return ()
     if not g.transposes_cancel(input) or not is_known(*input.shape[1:3], *output.shape[1:3]):
         return ()

@@ -19,7 +19,7 @@ from tflite_ort.base.optional import late
 from tflite_ort.base.records import record
 from tflite_ort.opmap.graph import Graph, Layout, Target
 from tflite_ort.opmap.graph.choices import Lowering
-from tflite_ort.opmap.graph.costs import rounding_costs
+from tflite_ort.opmap.graph.costs import rounded_image_costs
 from tflite_ort.opmap.graph.rows import has_rows
 from tflite_ort.opmap.idioms.convolution_operands import (
     WindowAxis,
@@ -42,7 +42,7 @@ from tflite_ort.opmap.rules.lowerings.rows_of_channels import is_read_in_rows
 from tflite_ort.opmap.rules.operators.absorbed_pad import without_pad
 from tflite_ort.opmap.rules.rule import Rest
 from tflite_ort.schema import Conv2DOptions, OperatorView, TensorType
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import is_known, known_product
 
 with late:
     from tflite_ort.opmap.idioms import hybrid_products
@@ -163,15 +163,26 @@ def _filter_matrix(
         return None
     matrix = hybrid_products.WeightMatrix(matrix.codes.reshape(len(matrix.codes), -1), matrix.scale)
     count = input.shape[0] * windows[0].count * windows[1].count
-    few = count * filter.shape[1] * filter.shape[2] <= _MOST_PLACES
-    return matrix if few and _is_enough(g.target, count, *matrix.codes.shape) else None
+    cells = filter.shape[1] * filter.shape[2]
+    runs = count * cells // run_of(windows) if cells > 1 else 0
+    sizes = count, *matrix.codes.shape
+    few = count * cells <= _MOST_PLACES
+    return matrix if few and _is_enough(g.target, known_product(input.shape), runs, sizes) else None
 
 
-def _is_enough(target: Target, rows: int, units: int, depth: int) -> bool:
-    """Whether 8 bits are faster than floats, with the nodes that round and collect."""
-    numbers, products, costs = rows * (units + depth), rows * units * depth, rounding_costs(target)
-    least = costs.image + costs.collected * numbers
-    return products * costs.saved >= least and rows * depth <= _MOST_COLLECTED
+def _is_enough(target: Target, numbers: int, runs: int, sizes: tuple[int, int, int]) -> bool:
+    """Whether 8 bits are faster than floats, with the nodes that round and collect.
+
+    Args:
+        numbers: of the image.
+        runs: of bytes that all windows read.
+        sizes: windows, units, depth.
+    """
+    (rows, units, depth), costs = sizes, rounded_image_costs(target)
+    rounding = costs.nodes + costs.number * numbers
+    collecting = costs.run * runs + costs.byte * rows * depth
+    least = rounding + collecting + costs.result * rows * units
+    return rows * units * depth * costs.saved >= least and rows * depth <= _MOST_COLLECTED
 
 
 def _cells(op: OperatorView[Any], g: Graph) -> ir.Value:
