@@ -166,7 +166,8 @@ class _Cleaning:
     def _infers_same(self, node: ir.Node) -> bool:
         """Whether a Reshape infers the one open size of a shape, and names the others."""
         target, shape = node.constant(1), self._known.shape(node.inputs[0])
-        if node.op_type != "Reshape" or target is None or shape is None:
+        is_told = node.op_type == "Reshape" and id(node.inputs[1]) not in self._given
+        if not is_told or target is None or shape is None:
             return False
         told = [size if isinstance(size, int) else -1 for size in shape]
         return target.tolist() == told and told.count(-1) == 1 and 0 not in told
