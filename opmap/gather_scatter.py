@@ -6,6 +6,8 @@ unsorted_segment_min.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -98,14 +100,26 @@ def _batched(
 
 @translator(Op.GATHER_ND, versions=(1, 6))
 def gather_nd(op: OperatorView[Any], g: Graph) -> None:
-    """GatherND."""
+    """GatherND; Reshape where the tuples are all there are, in order, as those of masks are."""
     params, indices = op["params"], op["indices"]
     domain = moved_domain(params, op.output)
     if indices.shape[-1] == 0:
         raise Untranslatable("index tuples of length 0")
+    if _are_all_in_order(indices, params.shape[: indices.shape[-1]]):
+        value = g.reshape(g.read(params, domain=domain), op.output.shape)
+        g.write(op.output, value, domain=domain)
+        return
     places = bounded(g, indices, *params.shape[: indices.shape[-1]])
     tuples = g.cast(places, ir.DataType.INT64)
     g.write(op.output, g.op("GatherND", g.read(params, domain=domain), tuples), domain=domain)
+
+
+def _are_all_in_order(tuples: TensorView, sizes: Sequence[int]) -> bool:
+    """Whether these are the places of all elements of some sizes."""
+    if tuples.data is None or not is_known(*sizes):
+        return False
+    rows = tuples.data.reshape(-1, len(sizes))
+    return len(rows) == prod(sizes) and np.array_equal(rows, np.argwhere(np.ones(sizes, bool)))
 
 
 @translator(Op.SCATTER_ND, versions=(1, 1))

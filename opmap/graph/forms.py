@@ -146,6 +146,8 @@ class Target:
         result_bytes: a graph fails before it makes a larger tensor of computed sizes; None: it
             makes any.
         opset: of the nodes, from 17 to 24.
+        fixed_counts: nodes make as many boxes as there can be at most, and zeros for those that are
+            not there: no size depends on data.
         ignored_clip: LSTM cells are not clipped.
         long_runs: constants that broadcast are repeated where runs over them are short. Rules set
             this and the next three.
@@ -182,6 +184,7 @@ class Target:
     channels_last: bool = False
     code_tables: bool = False
     pixels: bool = False
+    fixed_counts: bool = False
 
     @property
     def exact_integers(self) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Case, Node, T, check, graph_model, ours
+from tests.one_op import Case, Node, T, check, graph_model, one_op_model, ours
 from tests.ops.moved import FLOAT32, INT16, INT32, INT64, ints, moves, tensor
 from tests.oracle import litert
 from tflite_ort import KernelError, export_onnx
@@ -69,6 +69,20 @@ CASES = [
     *moves("gather_nd", Op.GATHER_ND, [(3, 4, 2)], [(2, 2)], after=[ints([2, 0], [1, 3])]),
     *moves(
         "gather_nd-points", Op.GATHER_ND, [(3, 4)], [(3,)], after=[ints([2, 0], [1, 3], [0, 0])]
+    ),
+    *moves(
+        "gather_nd-all",
+        Op.GATHER_ND,
+        [(2, 3, 2)],
+        [(1, 2, 3, 2)],
+        after=[ints(*np.argwhere(np.ones((1, 2, 3)))[:, 1:].reshape(1, 2, 3, 2).tolist())],
+    ),
+    *moves(
+        "gather_nd-turned",
+        Op.GATHER_ND,
+        [(2, 3)],
+        [(6,)],
+        after=[ints(*[[row, column] for column in range(3) for row in range(2)])],
     ),
     *moves(
         "gather_nd-int16",
@@ -151,6 +165,18 @@ def test_a_computed_index_out_of_bounds_is_refused(
     for providers in (None, []):
         with pytest.raises(BridgeError, match="ind"):
             ours(case.model(), [values, at], providers)
+
+
+def test_a_mask_that_is_taken_whole_is_only_shaped() -> None:
+    """As Transformers write masks; few runtimes pick booleans."""
+    places = np.stack(np.meshgrid(0, np.arange(4), indexing="ij"), axis=-1)
+    mask = T((1, 4), TensorType.BOOL)
+    made = T((1, 1, 1, 4), TensorType.BOOL)
+    content = one_op_model(
+        Op.GATHER_ND, [mask, T.constant(places[None, None].astype(np.int32))], [made]
+    )
+    proto = export_onnx(content)
+    assert [node.op_type for node in proto.graph.node] == ["Reshape"]
 
 
 @pytest.mark.parametrize("op", [Op.GATHER, Op.GATHER_ND])
