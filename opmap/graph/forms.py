@@ -186,7 +186,8 @@ class Target:
         """Whether ONNX Runtime's optimizer for the CPU gets the graph at once. Its layers of codes
         have their channels last, with a Transpose before and after each, of which two cancel. A
         LeakyRelu between codes becomes one lookup in a table. Constants that broadcast may be held
-        repeated; a file holds them once, with a node that the optimizer folds. Where rows and
+        repeated; a file holds them once, with a node that the optimizer folds. So it is with the
+        weights of LSTM cells whose states are clipped. Where rows and
         columns are gathered all channels of a pixel are copied at once. Rules on nodes want the
         shapes of images."""
         return self.cpu_kernels
