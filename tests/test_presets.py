@@ -282,7 +282,7 @@ def test_slopes_of_places_are_a_sum_for_opencv() -> None:
 
 
 def test_transposed_convolutions_are_cut_evenly() -> None:
-    """TFLite's SAME takes off more at the end, which PyTorch cannot."""
+    """TFLite's SAME takes off more at the end, which PyTorch and OpenCV 4 cannot."""
     path = model_path("tflite2onnx__transposeconv-samepad-stride2.float32.tflite")
     (plain,) = (n for n in export_onnx(path).graph.node if n.op_type == "ConvTranspose")
     (pads,) = (each.ints for each in plain.attribute if each.name == "pads")
