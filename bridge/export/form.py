@@ -16,7 +16,15 @@ from tflite_ort.bundles.bundle import Source
 from tflite_ort.export.dequantized import with_floats
 from tflite_ort.export.external_weights import data_path, remove_earlier, write_weights
 from tflite_ort.export.inferred import inferred, say_shapes
-from tflite_ort.export.presets import FLOATS, PAIRED, SIGNED, UNSIGNED, Preset, preset_of
+from tflite_ort.export.presets import (
+    FLOATS,
+    PAIRED,
+    SELECTION,
+    SIGNED,
+    UNSIGNED,
+    Preset,
+    preset_of,
+)
 from tflite_ort.metadata import properties
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.onnx_graph import ir
@@ -164,6 +172,7 @@ class Form:
             opset=self.opset,
             channels_first=frozenset(self.nchw),
             ignored_clip=self.lstm_clip == "ignore",
+            fixed_counts=SELECTION in preset.never,
         )
 
     def prepared(self, model: Model) -> Model:
