@@ -148,7 +148,8 @@ def suppressed(
 def _below(options: Options) -> np.float32:
     """The number just below the least score: ONNX keeps scores above a threshold, TFLite also those
     that are equal to it."""
-    return np.nextafter(np.float32(options.nms_score_threshold), np.float32(-np.inf))
+    least, lowest = np.float32(options.nms_score_threshold), np.float32(-np.inf)
+    return np.float32(np.nextafter(least, lowest))
 
 
 def _rows(options: Options) -> int:
