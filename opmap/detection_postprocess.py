@@ -14,6 +14,10 @@ from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.values.well_known_options import DetectionPostProcessOptions, map_options
 
 Options = DetectionPostProcessOptions
+# Boxes that are picked one after the other, by 17 nodes each.
+_MOST_STEPS = 200
+# The score of no box. Some runtimes give the lowest finite number as the greatest of none.
+_NONE = np.finfo(np.float32).min
 _MOST_CLASSES = 16  # for a detection: the number of nodes that sort them is quadratic
 
 
@@ -34,10 +38,19 @@ def tflite_detection_postprocess(op: OperatorView[Any], g: Graph) -> None:
     if not options.use_regular_nms:
         boxes, classes, scores = _for_each_class(g, options, boxes, classes, scores)
     size = options.max_detections * options.max_classes_per_detection
-    g.write(op.outputs[0], _filled(g, boxes, (size, 4)))
     classes = g.cast(classes, ir.DataType.FLOAT)
-    for output, values in zip(op.outputs[1:3], (classes, scores), strict=True):
-        g.write(output, _filled(g, g.reshape(values, (-1,)), (size,)))
+    lists = [boxes, *(g.reshape(values, (-1,)) for values in (classes, scores))]
+    if g.target.fixed_counts:
+        each = 1 if options.use_regular_nms else options.max_classes_per_detection
+        there = g.op("Mul", count, g.ints([each]))
+        places = np.arange(_rows(options) * each)
+        shapes = ((-1, 1), (-1,), (-1,))
+        lists = [
+            _cut(g, values, g.ints(places.reshape(shape)), there)
+            for values, shape in zip(lists, shapes, strict=True)
+        ]
+    for output, values, last in zip(op.outputs, lists, ((4,), (), ()), strict=False):
+        g.write(output, _filled(g, values, (size, *last)))
     g.write(op.outputs[3], g.cast(count, ir.DataType.FLOAT))
 
 
@@ -69,19 +82,23 @@ def fast(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Picke
     """One suppression over all classes, with the best score of every box."""
     best = g.op("ReduceMax", scores, g.ints([2]), keepdims=0)
     best = g.op("Unsqueeze", best, g.ints([1]))
-    rows = _part(g, suppressed(g, options, boxes, best, options.max_detections), 2, 3)
-    rows = g.reshape(rows, (-1,))
+    if g.target.fixed_counts:
+        rows, kept = in_steps(g, options, boxes, best, options.max_detections)
+        rows, count = g.reshape(rows, (-1,)), _count(g, kept)
+    else:
+        rows = _part(g, suppressed(g, options, boxes, best, options.max_detections), 2, 3)
+        rows = g.reshape(rows, (-1,))
+        count = g.op("Shape", rows)
     scores = g.op("Gather", g.reshape(scores, (-1, options.num_classes)), rows)
     each = min(options.max_classes_per_detection, options.num_classes)
     if each > _MOST_CLASSES:
         raise Untranslatable(f"{each} classes for each detection, at most {_MOST_CLASSES}")
     if each == 1:  # of equal ones the first
-        last = g.ints([1])
-        classes = g.op("ArgMax", scores, axis=1, keepdims=0)
-        best = g.op("ReduceMax", scores, last, keepdims=0)
+        classes = g.op("ArgMax", scores, axis=1, keepdims=1)
+        best = g.op("ReduceMax", scores, g.ints([1]), keepdims=1)
     else:
         best, classes = greatest(g, scores, options.num_classes, each)
-    return rows, classes, best, g.op("Shape", rows)
+    return rows, classes, best, count
 
 
 def _for_each_class(
@@ -104,6 +121,12 @@ def regular(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Pi
     """A suppression for every class, then the best of all; of equal ones the first class."""
     most = min(options.detections_per_class, options.max_detections)
     by_class = g.op("Transpose", scores, perm=[0, 2, 1])
+    if g.target.fixed_counts:
+        rows, kept = in_steps(g, options, boxes, by_class, most)
+        whole = g.ints([_rows(options)])
+        best, order = g.op_multi("TopK", g.reshape(kept, (-1,)), whole, outputs=2)
+        rows = g.op("Gather", g.reshape(rows, (-1,)), order)
+        return rows, g.op("Div", order, g.ints(most)), best, _count(g, best)
     picked = suppressed(g, options, boxes, by_class, most)
     kept = g.op("GatherND", by_class, picked)
     most_of_all = g.ints([options.max_detections])
@@ -117,13 +140,69 @@ def regular(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Pi
 def suppressed(
     g: Graph, options: Options, boxes: ir.Value, scores: ir.Value, most: int
 ) -> ir.Value:
-    """(0, class, row) of the selected boxes, ordered by class, then by descending score.
-
-    ONNX keeps scores above a threshold, TFLite also those that are equal to it.
-    """
-    below = np.nextafter(np.float32(options.nms_score_threshold), np.float32(-np.inf))
-    limits = (np.int64(most), np.float32(options.nms_iou_threshold), below)
+    """(0, class, row) of the selected boxes, ordered by class, then by descending score."""
+    limits = (np.int64(most), np.float32(options.nms_iou_threshold), _below(options))
     return g.op("NonMaxSuppression", boxes, scores, *(g.constant([limit]) for limit in limits))
+
+
+def _below(options: Options) -> np.float32:
+    """The number just below the least score: ONNX keeps scores above a threshold, TFLite also those
+    that are equal to it."""
+    least, lowest = np.float32(options.nms_score_threshold), np.float32(-np.inf)
+    return np.float32(np.nextafter(least, lowest))
+
+
+def _rows(options: Options) -> int:
+    """How many boxes there can be at most."""
+    if not options.use_regular_nms:
+        return options.max_detections
+    most = min(options.detections_per_class, options.max_detections)
+    return min(options.max_detections, options.num_classes * most)
+
+
+def in_steps(
+    g: Graph, options: Options, boxes: ir.Value, scores: ir.Value, most: int
+) -> tuple[ir.Value, ir.Value]:
+    """As `suppressed`, with the steps of TFLite: the best box drops itself and what overlaps it.
+
+    Returns:
+        rows and their scores, [classes, most] each; where none is left, the score is the lowest
+        number.
+    """
+    if most > _MOST_STEPS:
+        raise Untranslatable(f"{most} boxes, one after the other; at most {_MOST_STEPS}")
+    low, high = (g.reshape(_part(g, boxes, at, at + 2), (-1, 2)) for at in (0, 2))
+    area = g.op("ReduceProd", g.op("Sub", high, low), g.ints([1]), keepdims=0)
+    overlap = g.constant(options.nms_iou_threshold, np.float32)
+    left = g.op("Squeeze", scores, g.ints([0]))
+    numbers = g.op("Range", g.ints(0), g.reshape(g.op("Shape", area), ()), g.ints(1))
+    left = g.op(
+        "Where", g.op("Greater", left, g.constant(_below(options))), left, g.constant(_NONE)
+    )
+    rows, kept, zero = [], [], g.constant(0, np.float32)
+    for step in range(most):
+        rows.append(row := g.op("ArgMax", left, axis=1, keepdims=1))
+        kept.append(g.op("ReduceMax", left, g.ints([1]), keepdims=1))
+        if step + 1 < most:
+            ends = g.op("Min", high, g.op("Gather", high, row))
+            sides = g.op("Sub", ends, g.op("Max", low, g.op("Gather", low, row)))
+            common = g.op("ReduceProd", g.op("Max", sides, zero), g.ints([2]), keepdims=0)
+            union = g.op("Sub", g.op("Add", area, g.op("Gather", area, row)), common)
+            covered = g.op("Greater", g.op("Div", common, union), overlap)
+            gone = g.op("Or", covered, g.op("Equal", numbers, row))
+            left = g.op("Where", gone, g.constant(_NONE), left)
+    return g.op("Concat", *rows, axis=1), g.op("Concat", *kept, axis=1)
+
+
+def _count(g: Graph, scores: ir.Value) -> ir.Value:
+    """How many of them are numbers of boxes, [1]."""
+    found = g.cast(g.op("Greater", scores, g.constant(_NONE)), ir.DataType.INT64)
+    return g.op("ReduceSum", g.reshape(found, (-1,)), keepdims=1)
+
+
+def _cut(g: Graph, values: ir.Value, places: ir.Value, count: ir.Value) -> ir.Value:
+    """Those at the first places, and zeros at the others."""
+    return g.op("Where", g.op("Less", places, count), values, g.constant(0, np.float32))
 
 
 def _part(g: Graph, value: ir.Value, start: int, end: int, axis: int = -1) -> ir.Value:

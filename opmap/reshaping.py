@@ -92,8 +92,8 @@ def expand_dims(op: OperatorView[Any], g: Graph) -> None:
     """Reshape; Unsqueeze for a computed axis."""
     axis, domain = op["axis"], moved_domain(op["input"], op.output)
     if axis.is_constant:
-        place = normalized_axis(int(axis.data.reshape(-1)[0]), op.output.rank)
-        _same_elements(op, g, "Unsqueeze", [place])
+        (number,) = integers(axis)
+        _same_elements(op, g, "Unsqueeze", [normalized_axis(number, op.output.rank)])
         return
     place = g.reshape(g.whole(axis), (1,))
     g.write(op.output, g.op("Unsqueeze", g.read(op["input"], domain=domain), place), domain=domain)

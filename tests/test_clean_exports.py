@@ -89,6 +89,28 @@ def test_what_changes_nothing_goes() -> None:
     assert b.check(b.op("Relu", value), x=X) == ["Relu"]
 
 
+def test_one_part_and_the_same_open_shape() -> None:
+    b = Build("n", 3, 4)
+    whole = b.op("Split", b.op("Reshape", b.x, b.ints(-1, 3, 4)), axis=1, num_outputs=1)
+    other = b.op("Reshape", b.op("Reshape", whole, b.ints(-1, 4, 3)), b.ints(-1, 3, 4))
+    assert b.check(b.op("Relu", whole), b.op("Neg", other), x=X) == ["Relu", "Neg"]
+    stays = Build("n", 3, 4)
+    assert stays.check(stays.op("Reshape", stays.x, stays.ints(-1, 4, 3)), x=X) == ["Reshape"]
+
+
+@pytest.mark.parametrize("sizes", [(6, 4), (-1, 4), (0, 12)])
+def test_a_target_says_nothing_of_no_size(sizes: tuple[int, ...]) -> None:
+    b = Build(2, 3, 4)
+    if 0 in sizes:
+        b = Build(0, 3, 4)
+    made = b.op("Reshape", b.x, b.ints(*sizes), allowzero=1)
+    model = b.model(made)
+    clean(model)
+    (node,) = model.graph.nodes
+    assert ("allowzero" in node.attributes) == (0 in sizes)
+    assert run(model, X[:0] if 0 in sizes else X)[0].size == (0 if 0 in sizes else X.size)
+
+
 def test_two_that_one_can_do() -> None:
     b = Build(2, 3, 4)
     turned = b.op("Transpose", b.op("Transpose", b.x, perm=[1, 0, 2]), perm=[0, 2, 1])

@@ -20,6 +20,7 @@ from tflite_ort.export.presets import (
     FLOATS,
     PAIRED,
     ROUNDED,
+    SELECTION,
     SIGNED,
     UNSIGNED,
     Preset,
@@ -175,6 +176,7 @@ class Form:
             opset=self.opset,
             channels_first=frozenset(self.nchw),
             ignored_clip=self.lstm_clip == "ignore",
+            fixed_counts=SELECTION in preset.never,
         )
 
     def prepared(self, model: Model) -> Model:

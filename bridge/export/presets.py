@@ -146,6 +146,9 @@ def _refusal(name: str, node: ir.Node, what: str, advice: str) -> ExportError:
 
 _NO_BODIES = dict.fromkeys(("If", "Loop", "Scan"), _CELL)
 _NO_DFT = {"DFT": _CUT}
+# What picks boxes; how many there are depends on data.
+SELECTION = "NonMaxSuppression"
+_NO_COUNTS = {SELECTION: _CUT}
 # ONNX Runtime makes QuantizeLinear nodes of int8 codes that it refuses itself from opset 21 on.
 _SAFE = 20
 _DOUBLE = frozenset({ir.DataType.DOUBLE})
@@ -180,7 +183,7 @@ PRESETS: Mapping[str, Preset] = {
         quantization=PAIRED,
         fixed=True,
         plain=True,
-        never=_NO_BODIES | _NO_DFT,
+        never=_NO_BODIES | _NO_DFT | _NO_COUNTS,
         never_types=_DOUBLE,
     ),
     "tensorrt": Preset(
@@ -233,7 +236,7 @@ PRESETS: Mapping[str, Preset] = {
         even_pads=True,
         last_reflections=True,
         plain=True,
-        never=_NO_BODIES | _NO_DFT,
+        never=_NO_BODIES | _NO_DFT | _NO_COUNTS,
         never_types=_DOUBLE,
     ),
     "ncnn": Preset(
@@ -245,7 +248,7 @@ PRESETS: Mapping[str, Preset] = {
         even_pads=True,
         joined_channels=True,
         plain=True,
-        never=_NO_BODIES | _NO_DFT,
+        never=_NO_BODIES | _NO_DFT | _NO_COUNTS,
         never_types=_DOUBLE,
     ),
     "mnn": Preset(
@@ -264,9 +267,17 @@ PRESETS: Mapping[str, Preset] = {
         fixed=True,
         unrolled=True,
         plain=True,
-        never=_NO_BODIES | _NO_DFT,
+        never=_NO_BODIES | _NO_DFT | _NO_COUNTS,
     ),
-    "iree": Preset("IREE.", opset=17, quantization=ROUNDED, fixed=True, even_pads=True, plain=True),
+    "iree": Preset(
+        "IREE.",
+        opset=17,
+        quantization=ROUNDED,
+        fixed=True,
+        even_pads=True,
+        plain=True,
+        never=_NO_COUNTS,
+    ),
 }
 
 

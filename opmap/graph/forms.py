@@ -146,6 +146,8 @@ class Target:
         result_bytes: a graph fails before it makes a larger tensor of computed sizes; None: it
             makes any.
         opset: of the nodes, from 17 to 24.
+        fixed_counts: nodes make as many boxes as there can be at most, and zeros for those that are
+            not there: no size depends on data.
         ignored_clip: LSTM cells are not clipped.
         channels_first: the names of the graph's own inputs and outputs that have their channels
             before their places.
@@ -172,6 +174,7 @@ class Target:
     opset: int = OPSET
     channels_first: frozenset[str] = frozenset()
     ignored_clip: bool = False
+    fixed_counts: bool = False
 
     @property
     def exact_integers(self) -> bool:

@@ -17,7 +17,7 @@ from tests.models import model_path
 from tests.one_op import T
 from tests.ops.custom_op import by_exported, by_numpy, by_ort, custom_model, interpreter_of, invoked
 from tests.oracle import litert
-from tflite_ort import Interpreter, KernelError, ModelError, export_onnx
+from tflite_ort import ExportError, Interpreter, KernelError, ModelError, export_onnx
 from tflite_ort.schema import TensorType
 
 Array = npt.NDArray[Any]
@@ -121,6 +121,72 @@ def test_several_classes_for_each_box(
     rng = np.random.default_rng(seed)
     model, feeds = model_and_feeds(options, rng, 20, 1, quantized)
     check(options, model, feeds, tmp_path)
+
+
+@pytest.mark.parametrize("regular", [False, True])
+def test_one_class_for_each_box_takes_no_body(regular: bool) -> None:
+    options = {**PLAIN, "use_regular_nms": regular}
+    model, _ = model_and_feeds(options, np.random.default_rng(0), 20, 1, True)
+    kinds = {node.op_type for node in export_onnx(model).graph.node}
+    assert not kinds & {"Scan", "Loop", "If"}
+    assert "NonMaxSuppression" in kinds
+
+
+@settings(max_examples=20)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    boxes=st.integers(1, 30),
+    quantized=st.booleans(),
+    options=st.fixed_dictionaries(
+        {
+            "max_detections": st.integers(1, 9),
+            "max_classes_per_detection": st.integers(1, 3),
+            "use_regular_nms": st.booleans(),
+            "nms_score_threshold": st.sampled_from([-1.0, 0.0, 0.25, 0.5, 2.0]),
+            "nms_iou_threshold": st.sampled_from([0.1, 0.5, 1.0]),
+            "num_classes": st.integers(1, 4),
+        },
+        optional={"detections_per_class": st.integers(1, 4)},
+    ),
+)
+def test_steps_for_runtimes_whose_sizes_do_not_depend_on_data(
+    seed: int, boxes: int, quantized: bool, options: Options
+) -> None:
+    """Bit for bit what LiteRT gives, and zeros behind the last box."""
+    options = {**SCALES, **options}
+    if options["use_regular_nms"]:
+        options["max_classes_per_detection"] = 1
+    model, feeds = model_and_feeds(options, np.random.default_rng(seed), boxes, 1, quantized)
+    proto = export_onnx(model, for_="iree", dequantize=False, float_io=False, opset=21)
+    kinds = {node.op_type for node in proto.graph.node}
+    assert not kinds & {"NonMaxSuppression", "Compress", "NonZero", "Loop", "If"}
+    sizes = [d for each in proto.graph.value_info for d in each.type.tensor_type.shape.dim]
+    assert all(size.HasField("dim_value") for size in sizes)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    names = [each.name for each in session.get_inputs()]
+    if quantized:  # the destination reads floats
+        scales = {names[0]: (0.1, 120), names[1]: (1 / 64, 3)}
+        reals = [
+            ((feed.astype(np.float32) - zero) * np.float32(scale))
+            for feed, (scale, zero) in zip(feeds, scales.values(), strict=True)
+        ]
+    else:
+        reals = feeds
+    got = session.run(None, dict(zip(names, reals, strict=True)))
+    want = litert(model, feeds)
+    for one, other in zip(detected(got, options), detected(want, options), strict=True):
+        np.testing.assert_array_equal(one, other)
+    size = options["max_detections"] * options["max_classes_per_detection"]
+    each = 1 if options["use_regular_nms"] else options["max_classes_per_detection"]
+    assert not any(array[0][int(got[3][0]) * each :].any() for array in got[:3])
+    assert [array.shape[1] for array in got[:3]] == [size] * 3
+
+
+def test_too_many_steps_are_refused() -> None:
+    options = {**PLAIN, "max_detections": 201}
+    model, _ = model_and_feeds(options, np.random.default_rng(0), 20, 1, True)
+    with pytest.raises(ExportError, match="201 boxes, one after the other; at most 200"):
+        export_onnx(model, for_="tvm")
 
 
 def test_too_many_classes_for_each_box_to_sort_in_onnx() -> None:

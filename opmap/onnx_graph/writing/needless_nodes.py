@@ -160,7 +160,16 @@ class _Cleaning:
         if kind in _KEEPING and not is_same:
             shape = self._known.sizes(source)
             is_same = shape is not None and shape == self._known.sizes(node.outputs[0])
+            is_same = is_same or self._infers_same(node)
         return source if is_same else None
+
+    def _infers_same(self, node: ir.Node) -> bool:
+        """Whether a Reshape infers the one open size of a shape, and names the others."""
+        target, shape = node.constant(1), self._known.shape(node.inputs[0])
+        if node.op_type != "Reshape" or target is None or shape is None:
+            return False
+        told = [size if isinstance(size, int) else -1 for size in shape]
+        return target.tolist() == told and told.count(-1) == 1 and 0 not in told
 
     def _key(self, node: ir.Node) -> Hashable:
         """Equal for nodes that compute the same; None for nodes that may not."""
