@@ -274,11 +274,12 @@ def test_weights_of_8_bits_stay_so_and_run_as_floats(tmp_path: Path) -> None:
 
 # Largest of these exports, in parts of the file: what the networks have of each kind of weights.
 BARS = {
-    "npm-mediapipe-holistic__pose_landmark_lite.tflite": 1.25,  # of 16-bit floats
+    "npm-mediapipe-holistic__pose_landmark_lite.tflite": 1.05,
     "tflite-support__mobilenet_v2_1.0_224_quant.tflite": 1.05,
-    "pypi-basic-pitch__nmp.tflite": 1.2,
-    "tflm__dtln_noise_suppression.tflite": 3.0,
+    "pypi-basic-pitch__nmp.tflite": 1.15,
+    "tflm__dtln_noise_suppression.tflite": 1.2,
     "mlperf-tiny__kws_ref_model.tflite": 1.1,
+    "tf__lstm_seq_f32.tflite": 1.15,  # an LSTM, and a Scan of the same weights for its clip
 }
 
 
@@ -304,7 +305,7 @@ def test_exports_of_newer_networks_are_hardly_larger_than_the_file() -> None:
     names = ["vit_dyn8", "distilbert_dyn8", "stable_diffusion_dyn8", "mobilenet_v2_int8"]
     names += ["bert_tiny_a16w8", "deeplabv3_int8"]
     for size in sizes([NEWER / f"{name}.tflite" for name in names]):
-        assert size.ratio <= 1.25, size  # constants take 1.2 of the file's at most
+        assert size.ratio <= 1.12, size  # constants take 1.04 of the file's at most
 
 
 def computed_from_outside(graph: onnx.GraphProto, outer: frozenset[str] = frozenset()) -> set[str]:

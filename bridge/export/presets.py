@@ -212,6 +212,7 @@ PRESETS: Mapping[str, Preset] = {
         fixed=True,
         channel_slopes=True,
         bounded_tanhs=True,
+        even_pads=True,
         plain=True,
         never=_NO_BODIES,
         never_types=_DOUBLE,

@@ -27,6 +27,7 @@ from tflite_ort.export.dequantized import (
 )
 from tflite_ort.opmap.graph.quantized_nodes import dequantized as real_numbers
 from tflite_ort.schema import (
+    AddOptions,
     DivOptions,
     ExportError,
     Model,
@@ -44,6 +45,8 @@ _WEIGHTS = (TensorType.INT4, TensorType.INT8, TensorType.UINT8)
 _CODES = (TensorType.INT8, TensorType.UINT8)
 # With the same codes on both sides they compute steps of steps, which are no whole numbers.
 _MEANS = frozenset({Op.AVERAGE_POOL_2D, Op.MEAN, Op.RESIZE_BILINEAR})
+# A factor that moves halves away from zero, and no other mean of less than 2000 codes past a half.
+_FARTHER = 1 + 2.0**-20
 Ends = tuple[float, float]
 
 
@@ -108,7 +111,37 @@ class Rounded(Inside):
         outputs = [raw.get(index, self._place(index)) for index in operator.outputs]
         self._append(operator, inputs, outputs, plain=False)
         for view in made if raw else ():
-            self._round(raw[view.index], _steps(view), self._place(view.index))
+            self._round_mean(op, raw[view.index], view)
+
+    def _round_mean(self, op: View, source: int, view: TensorView) -> None:
+        """Round steps as LiteRT rounds codes: halves upwards where it resizes, away from the code 0
+        where it pools, to even codes in a mean. Every second mean of two codes is a half."""
+        output, quantization = self._place(view.index), view.quantization
+        assert quantization is not None
+        zero = quantization.scalar_zero_point
+        if op.op is Op.RESIZE_BILINEAR:
+            raised = self._added(source, 0.5, view)
+            whole = self._raw(view)
+            self.emit(Op.FLOOR, [raised], whole)
+            self._clip(whole, *_steps(view), output)
+            return
+        pools = op.op is Op.AVERAGE_POOL_2D
+        moved = zero if pools or zero % 2 else 0
+        codes = self._added(source, moved, view)
+        if pools:
+            farther = self._raw(view)
+            self.emit(Op.MUL, [codes, self._number(_FARTHER)], farther, MulOptions())
+            codes = farther
+        whole = self._raw(view)
+        self.emit(Op.ROUND, [codes], whole)
+        self._clip(self._added(whole, -moved, view), *_steps(view), output)
+
+    def _added(self, source: int, number: float, view: TensorView) -> int:
+        if not number:
+            return source
+        made = self._raw(view)
+        self.emit(Op.ADD, [source, self._number(number)], made, AddOptions())
+        return made
 
     def _steps_of(self, op: View, position: int, view: TensorView) -> int:
         if not view.is_given:

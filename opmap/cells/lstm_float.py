@@ -22,7 +22,7 @@ from tflite_ort.opmap.cells.directions import (
 )
 from tflite_ort.opmap.cells.lstm_clipped import guarded
 from tflite_ort.opmap.cells.lstm_float_run import Result, Run
-from tflite_ort.opmap.cells.lstm_float_step import FloatStep
+from tflite_ort.opmap.cells.lstm_float_step import ONNX_GATES, FloatStep
 from tflite_ort.opmap.cells.lstm_float_weights import FloatWeights
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.hybrid_products import joined_reals, keeps_codes, sum_of_products
@@ -32,8 +32,7 @@ from tflite_ort.schema import ActivationFunctionType
 from tflite_ort.schema.values.sizes import has_zero
 
 Array = npt.NDArray[Any]
-# TFLite's gates and peepholes in the order of ONNX's.
-_ONNX_GATES = [0, 3, 1, 2]
+# TFLite's peepholes in the order of ONNX's.
 _ONNX_PEEPHOLES = [0, 2, 1]
 # Up to this a clip would cut gates.
 _NARROWEST_CLIP = 1
@@ -81,7 +80,8 @@ def _lstm(g: Graph, runs: Sequence[Run]) -> list[Result]:
     """An LSTM node of one direction or of two."""
     sizes = runs[0].batch, runs[0].cell.size
     states = [[run.output_state for run in runs], [run.cell_state for run in runs]]
-    made = _lstm_node(g, runs, *(_stacked(g, values, sizes) for values in states))
+    stacked = [_stacked(g, values, sizes) for values in states]
+    made = _lstm_node(g, runs, _node_weights(g, runs), *stacked)
     return [(y, h, c) for y, h, c in per_direction(g, runs, made)]
 
 
@@ -93,26 +93,31 @@ def _stacked(g: Graph, states: Sequence[ir.Value], sizes: Sequence[int]) -> ir.V
     return stacked_states(g, states, sizes)
 
 
-def _lstm_node(g: Graph, runs: Sequence[Run], h: ir.Value | None, c: ir.Value | None) -> Values:
+def _node_weights(g: Graph, runs: Sequence[Run]) -> Values:
+    """Input weights, recurrent weights and biases of an LSTM node."""
+    cells = [run.cell for run in runs]
+    zeros = np.zeros(4 * cells[0].size, np.float32)
+    biases = [np.concatenate([c.bias[ONNX_GATES].reshape(-1), zeros]) for c in cells]
+    return [
+        _onnx_weights(g, [joined_reals(c.input_weights) for c in cells], "input_weights"),
+        _onnx_weights(g, [c.recurrent_weights.reals for c in cells], "recurrent_weights"),
+        g.constants.add(np.stack(biases), "bias"),
+    ]
+
+
+def _lstm_node(
+    g: Graph, runs: Sequence[Run], weights: Values, h: ir.Value | None, c: ir.Value | None
+) -> Values:
     """All outputs [T, D, B, C] and the last ones [D, B, C], from those before."""
     cells = [run.cell for run in runs]
     first = cells[0]
-    zeros = np.zeros(4 * first.size, np.float32)
-    biases = [np.concatenate([c.bias[_ONNX_GATES].reshape(-1), zeros]) for c in cells]
     activation = ONNX_ACTIVATIONS[first.activation]
     activations = None if activation == "Tanh" else ["Sigmoid", activation, activation] * len(runs)
-    x, *others = runs[0].x
-    x = g.op("Concat", x, *others, axis=2) if others else x
-    recurrent_weights = [c.recurrent_weights.reals for c in cells]
     return recurrent_node(
         g,
         "LSTM",
-        x,
-        [
-            _onnx_weights(g, [joined_reals(c.input_weights) for c in cells], "input_weights"),
-            _onnx_weights(g, recurrent_weights, "recurrent_weights"),
-            g.constants.add(np.stack(biases), "bias"),
-        ],
+        _joined(g, runs[0].x),
+        weights,
         [h, c],
         _onnx_peepholes(g, cells),
         sizes=(runs[0].batch, first.size),
@@ -122,9 +127,15 @@ def _lstm_node(g: Graph, runs: Sequence[Run], h: ir.Value | None, c: ir.Value | 
     )
 
 
+def _joined(g: Graph, inputs: Values) -> ir.Value:
+    """The inputs [T, B, I] of a cell as one."""
+    x, *others = inputs
+    return g.op("Concat", x, *others, axis=2) if others else x
+
+
 def _onnx_weights(g: Graph, arrays: Sequence[Array], name: str) -> ir.Value:
     """Weights [directions, 4 * C, columns], the gates in the order of ONNX."""
-    gates = [array.reshape(len(_ONNX_GATES), -1, array.shape[1])[_ONNX_GATES] for array in arrays]
+    gates = [array.reshape(len(ONNX_GATES), -1, array.shape[1])[ONNX_GATES] for array in arrays]
     rows = [array.reshape(-1, array.shape[2]) for array in gates]
     return g.constants.add(np.stack(rows), name)
 
@@ -135,10 +146,24 @@ def _onnx_peepholes(g: Graph, cells: Sequence[FloatWeights]) -> ir.Value | None:
 
 
 def _guarded(g: Graph, run: Run) -> Result:
-    def scanned(h: ir.Value, c: ir.Value) -> Result:
-        return _scanned(g, replace(run, output_state=h, cell_state=c))
+    weights = _node_weights(g, [run])
 
-    return guarded(g, run, partial(_lstm_node, g, [run]), scanned)
+    def scanned(h: ir.Value, c: ir.Value) -> Result:
+        started = replace(run, output_state=h, cell_state=c)
+        return _scanned(g, started) if g.target.only_runs else _scanned_with(g, started, weights)
+
+    return guarded(g, run, partial(_lstm_node, g, [run], weights), scanned)
+
+
+def _scanned_with(g: Graph, run: Run, weights: Values) -> Result:
+    """As `_scanned`, of the weights of an LSTM node: they are in the file once."""
+    cell, (columns, recurrent, _) = run.cell, weights
+    products = g.op("MatMul", _joined(g, run.x), g.op("Transpose", columns, perm=[0, 2, 1]))
+    sums = g.op("Add", products, g.constant(cell.bias[ONNX_GATES].reshape(-1)))
+    step = FloatStep(g, cell, (), single_row=run.single_row, recurrent=recurrent)
+    states = run.output_state, run.cell_state
+    (h, c), (y,) = scan(g, step, states, (sums,), single=False, reverse=run.reverse)
+    return y, h, c
 
 
 def _scanned(g: Graph, run: Run) -> Result:

@@ -15,6 +15,8 @@ from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import ActivationFunctionType
 
 INPUT, FORGET, UPDATE, OUTPUT = range(4)
+# TFLite's gates in the order of ONNX's.
+ONNX_GATES = [INPUT, OUTPUT, FORGET, UPDATE]
 _NORM_EPSILON = 1e-8
 
 
@@ -24,18 +26,25 @@ class FloatStep:
     Args:
         inputs: the weights of the inputs; without any a step gets sums [B, 4 * C].
         single_row: B is 1.
+        recurrent: the recurrent weights [1, 4 * C, C] of an LSTM node, in its order of gates, which
+            the sums have too; None: those of the cell.
     """
 
     def __init__(
-        self, g: Graph, cell: FloatWeights, inputs: Sequence[WeightMatrix], *, single_row: bool
+        self,
+        g: Graph,
+        cell: FloatWeights,
+        inputs: Sequence[WeightMatrix],
+        *,
+        single_row: bool,
+        recurrent: ir.Value | None = None,
     ) -> None:
         self.g, self.cell, self.inputs, self.single_row = g, cell, inputs, single_row
+        self.recurrent = recurrent
 
     def __call__(self, states: Values, slices: Values) -> tuple[Values, Values]:
         g, cell, (h, c) = self.g, self.cell, states
-        terms = [*zip(slices, self.inputs, strict=bool(self.inputs)), (h, cell.recurrent_weights)]
-        sums = self._sum(terms, cell.added(g) if self.inputs else slices[0])
-        z = g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4)
+        z = self._gate_sums(h, slices)
         kept = g.op("Mul", self._gate(FORGET, z, c), c)
         update = activated(g, self._normalized(UPDATE, z[UPDATE]), cell.activation)
         added = g.op("Mul", self._gate(INPUT, z, c), update)
@@ -47,6 +56,18 @@ class FloatStep:
         if cell.projection is not None:
             h = self._projected(h, cell.projection)
         return (h, c), (h,)
+
+    def _gate_sums(self, h: ir.Value, slices: Values) -> Values:
+        """What the activations of the gates are given."""
+        g, cell = self.g, self.cell
+        if self.recurrent is not None:
+            weights = g.op("Squeeze", self.recurrent, g.ints([0]))
+            sums = g.op("Gemm", h, weights, slices[0], transB=1)
+            parts = g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4)
+            return [parts[ONNX_GATES.index(gate)] for gate in range(4)]
+        terms = [*zip(slices, self.inputs, strict=bool(self.inputs)), (h, cell.recurrent_weights)]
+        sums = self._sum(terms, cell.added(g) if self.inputs else slices[0])
+        return g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4)
 
     def _sum(self, terms: Sequence[Term], added: ir.Value | None) -> ir.Value:
         rounding, single_row = self.cell.rounding, self.single_row

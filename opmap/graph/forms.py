@@ -197,8 +197,8 @@ class Target:
     @property
     def only_runs(self) -> bool:
         """Whether ONNX Runtime gets the graph at once. Constants that are repeated are held so; a
-        file holds them once, with a node that the optimizer folds. Rules on nodes want the shapes
-        of images."""
+        file holds them once, with a node that the optimizer folds. So it is with the weights of
+        LSTM cells whose states are clipped. Rules on nodes want the shapes of images."""
         return self.cpu_kernels
 
     @property

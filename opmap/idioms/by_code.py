@@ -63,7 +63,7 @@ def looked_up(
         index = g.op("Add", index, g.ints(lowest))
     results = carried_codes(results, output.type, carried_type(output))
     found = g.op("Gather", g.constant(results), index)
-    if g.target.optimized and is_known(*tensor.shape) and layout is not Layout.ROWS:
+    if g.target.only_runs and is_known(*tensor.shape) and layout is not Layout.ROWS:
         found.shape = layout.shape(tensor.shape)  # see `look_up_elements`
     return found
 

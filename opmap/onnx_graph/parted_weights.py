@@ -1,4 +1,4 @@
-"""Signed 8-bit weights of layers, one initializer for each layer.
+"""Signed 8-bit weights of layers and their zero points, one initializer for each layer.
 
 ONNX Runtime on x86 without VNNI makes unsigned weights of signed ones where a session asks for
 exact sums (`session.x64quantprecision`). It names what it makes after the initializer, and fails
@@ -12,7 +12,7 @@ from itertools import count
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.writing.table_nodes import Names
 
-# By node, the input that has weights.
+# By node, the input that has weights; their zero point is the second one after it.
 _WEIGHTS = {"DequantizeLinear": 0, "MatMulInteger": 1, "QLinearConv": 3, "QLinearMatMul": 3}
 
 
@@ -22,7 +22,7 @@ def part_signed_weights(graph: ir.Graph) -> None:
     _part_readers(graph)
     seen, names = set[int](), count()
     for value, node, place in list(graph.reads()):
-        if _WEIGHTS.get(node.op_type) != place or value.dtype is not ir.DataType.INT8:
+        if not _is_of_weights(node, place):
             continue
         if value.const_value is None or id(value) not in seen:
             seen.add(id(value))
@@ -31,6 +31,19 @@ def part_signed_weights(graph: ir.Graph) -> None:
         own = ir.Value(name, dtype=value.dtype, shape=value.shape, const_value=value.const_value)
         graph.initializers[name] = own
         node.inputs = (*node.inputs[:place], own, *node.inputs[place + 1 :])
+
+
+def _is_of_weights(node: ir.Node, place: int) -> bool:
+    """Whether an input of a node is signed weights, or the zero point of some."""
+    first = _WEIGHTS.get(node.op_type)
+    if first is None or place not in (first, first + 2):
+        return False
+    weights = node.inputs[first]
+    return (
+        weights is not None
+        and weights.dtype is ir.DataType.INT8
+        and (place == first or weights.const_value is not None)
+    )
 
 
 def _part_readers(graph: ir.Graph) -> None:
