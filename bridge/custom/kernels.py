@@ -19,10 +19,11 @@ from tflite_ort.versioning.resolver import OpResolver, operator_key
 
 if TYPE_CHECKING:
     from tflite_ort.custom import functions, life_cycle
-    from tflite_ort.schema.flex import lists, rewriting, tensor_arrays
+    from tflite_ort.schema.flex import datasets, lists, rewriting, tensor_arrays
     from tflite_ort.schema.values import attention_composite
     from tflite_ort.versioning.registration import Function, Registration
 else:  # few models have operators that a user registered
+    datasets = late("tflite_ort.schema.flex.datasets")
     functions = late("tflite_ort.custom.functions")
     life_cycle = late("tflite_ort.custom.life_cycle")
     lists = late("tflite_ort.schema.flex.lists")
@@ -46,7 +47,7 @@ def _rewritten(model: Model, resolver: OpResolver) -> Model:
         return model
     kept = {str(key) for key, _ in resolver.registered}
     if names.isdisjoint(kept):
-        model = lists.with_tensors(tensor_arrays.as_lists(model))
+        model = lists.with_tensors(tensor_arrays.as_lists(datasets.as_loops(model)))
     return rewriting.rewritten(model, kept)
 
 
