@@ -59,11 +59,15 @@ def joined(
         more = part(number)
         if before is not None:
             more = g.op("StringConcat", before(number), more)
-        return g.op("Identity", arguments[1]), g.op("StringConcat", arguments[2], more)
+        goes_on, total = g.op("Identity", arguments[1]), g.op("StringConcat", arguments[2], more)
+        goes_on.dtype, total.dtype = ir.DataType.BOOL, ir.DataType.STRING
+        return goes_on, total
 
     body = g.body([ir.DataType.INT64, ir.DataType.BOOL, ir.DataType.STRING], build)
-    rounds = g.op("Add", count, g.ints(-1))
-    return g.op("Loop", rounds, None, part(g.ints(0)), body=body)
+    first, rounds = part(g.ints(0)), g.op("Add", count, g.ints(-1))
+    made = g.op("Loop", rounds, None, first, body=body)
+    # onnx does not tell the rank of what a Loop makes, without which it knows nothing of its parts.
+    return g.op("Reshape", made, g.op("Shape", first), allowzero=1)
 
 
 def most_of(g: Graph, counts: ir.Value) -> ir.Value:
