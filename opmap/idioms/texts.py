@@ -11,11 +11,35 @@ from math import ceil, log2, prod
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.schema import TensorView, Untranslatable
 
 # The lengths of texts are known by their remainders: their product is beyond all lengths.
 _MODULI = (16, 27, 25, 7, 11, 13, 17, 19)
+
+
+def read_texts(g: Graph, tensor: TensorView) -> ir.Value:
+    """Texts, where no kernel takes those of any bytes."""
+    if g.target.fallback:
+        raise Untranslatable("numpy has texts of any bytes")
+    if tensor.data is None:
+        return g.read(tensor, domain=Domain.FILE)
+    for each in tensor.data.reshape(-1):
+        told(bytes(each))
+    return g.constant(tensor.data)
+
+
+def told(content: bytes) -> str:
+    """The text of these bytes.
+
+    Raises:
+        Untranslatable: they are not UTF-8.
+    """
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise Untranslatable(f"text that is not UTF-8: {content!r}") from error
 
 
 def text(g: Graph, value: str) -> ir.Value:
