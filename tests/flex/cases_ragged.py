@@ -38,7 +38,7 @@ def dense() -> list[Case]:
             Case(name, [NONE, values, zero, outer, splits], TWICE, [0], exports=False),
             Case(
                 name,
-                [NONE, values, zero, NONE + 5, longs(0, 0, 2, 2, 3)],
+                [NONE, values, zero, scalar(4, np.int64), longs(0, 0, 2, 2, 3)],
                 IDS,
                 [0],
                 note="ids",
@@ -48,7 +48,7 @@ def dense() -> list[Case]:
     found.append(
         Case(name, [NONE, words, texts(b"-", b"+"), longs(0, 0, 2)], SPLITS, [0], by_numpy=True)
     )
-    given = [NONE, texts(b"a", b"b", b"\xc3\xa9"), texts(b"[P]").reshape(()), NONE + 4]
+    given = [NONE, texts(b"a", b"b", b"\xc3\xa9"), texts(b"[P]").reshape(()), scalar(3, np.int64)]
     for ids in (longs(0, 0, 2), longs(1, 1, 2)):
         found.append(Case(name, [*given, ids], IDS, [0, 2], by_numpy=True, note=f"ids {ids}"))
     return found
