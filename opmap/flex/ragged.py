@@ -9,7 +9,7 @@ import numpy as np
 from tflite_ort.opmap.flex.elementwise import FLOATS, INTEGERS, read_computed, write_computed
 from tflite_ort.opmap.flex.reductions import ascending, counted
 from tflite_ort.opmap.graph import Domain, Graph, Layout
-from tflite_ort.opmap.idioms.indices import affordable, failing
+from tflite_ort.opmap.idioms.indices import affordable, failing, rows_at
 from tflite_ort.opmap.idioms.texts import read_texts
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
@@ -136,7 +136,7 @@ def to_tensor(op: View, g: Graph) -> None:
     places, there = _grid(g, starts, lengths, width)
     places = g.op("Where", there, places, count)
     row = g.op("Expand", _read(g, op["default_value"]), g.ints([1, *rest]))
-    found = g.op("Gather", g.op("Concat", value, row, axis=0), places, axis=0)
+    found = rows_at(g, g.op("Concat", value, row, axis=0), places, values.type)
     if values.type is TensorType.STRING:
         g.write(op.output, found, domain=Domain.FILE)
     else:
