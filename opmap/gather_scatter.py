@@ -52,7 +52,9 @@ def gather(op: OperatorView[GatherOptions], g: Graph) -> None:
     domain = moved_domain(input, output)
     axis, batch = gather_axes(input.rank, positions.rank, op.options.axis, op.options.batch_dims)
     indices = bounded(g, positions, input.shape[axis])
-    if batch:
+    # ONNX Runtime's Gather takes one text of each row.
+    is_text = input.type is TensorType.STRING and axis < input.rank - 1
+    if batch or is_text:
         value = _batched(g, g.read(input, domain=domain), indices, (input, positions), axis, batch)
         g.write(output, value, domain=domain)
         return

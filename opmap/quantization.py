@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.forms import carried_type
+from tflite_ort.opmap.idioms.complex_arithmetic import joined
 from tflite_ort.opmap.idioms.fixed_point import centred_codes, rescaled
 from tflite_ort.opmap.idioms.indices import agreeing
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
@@ -25,7 +26,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.file.element_types import PACKED_BITS
-from tflite_ort.schema.values.complex_pairs import is_complex
+from tflite_ort.schema.values.complex_pairs import is_complex, part_dtype
 from tflite_ort.schema.values.semantics import fake_quant_range, quantized_range
 from tflite_ort.schema.values.sizes import may_differ
 
@@ -221,12 +222,18 @@ def fake_quant(op: OperatorView[FakeQuantOptions], g: Graph) -> None:
 
 @translator(Op.CAST, versions=(1, 9))
 def cast(op: View, g: Graph) -> None:
-    """Cast of the numbers in the file; of complex numbers, of their real parts.
+    """Cast of the numbers in the file; of complex numbers, of their real parts, and to them, beside
+    zeros.
 
     From floats to integers TFLite saturates, and NaN becomes the highest value. ONNX leaves both
     undefined, so the value is clipped first.
     """
     input, output, layout = op["input"], op.output, g.layout(op["input"])
+    if is_complex(output) and input.type in _FLOATS | _INTEGERS:
+        real = g.cast(g.read(input, domain=Domain.FILE), part_dtype(output.dtype))
+        zeros = g.op("Expand", g.constant(0, part_dtype(output.dtype)), g.op("Shape", real))
+        g.write(output, joined(g, real, zeros), domain=Domain.FILE)
+        return
     sources = _FLOATS | _INTEGERS | (_TO_FLOAT32 if output.type is _T.FLOAT32 else set())
     if input.type not in sources or output.type not in _FLOATS | _INTEGERS:
         raise refusal(op)

@@ -63,8 +63,9 @@ refused, unless its name begins with `_`.
 for them, nor for the texts that only they read: it neither checks nor prints.
 
 An exported file takes and gives texts of UTF-8 alone. It replaces single characters of ASCII, or
-runs of them, as `TextVectorization` does, and no other matches of regular expressions. Inverses, factors and triangular solves are
-loops of ONNX nodes in an exported file; the interpreter leaves them to numpy.
+runs of them, as `TextVectorization` does, and no other matches of regular expressions. Inverses,
+factors and triangular solves are loops of ONNX nodes in an exported file; the interpreter leaves
+them to numpy.
 
 Models whose file leaves the batch open run with `batch=` as they are, if no operator mixes samples
 ([batches](batches.md)).

@@ -19,7 +19,7 @@ from tflite_ort.versioning.resolver import OpResolver, operator_key
 
 with late:  # few models have operators that a user registered
     from tflite_ort.custom import functions, life_cycle
-    from tflite_ort.schema.flex import lists, rewriting, tensor_arrays
+    from tflite_ort.schema.flex import datasets, lists, rewriting, tensor_arrays
     from tflite_ort.schema.values import attention_composite
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _rewritten(model: Model, resolver: OpResolver) -> Model:
         return model
     kept = {str(key) for key, _ in resolver.registered}
     if names.isdisjoint(kept):
-        model = lists.with_tensors(tensor_arrays.as_lists(model))
+        model = lists.with_tensors(tensor_arrays.as_lists(datasets.as_loops(model)))
     return rewriting.rewritten(model, kept)
 
 

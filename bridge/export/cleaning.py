@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tflite_ort.batching.samples import BATCH
 from tflite_ort.export.folding import fold_constants
 from tflite_ort.export.inferred import inferred
 from tflite_ort.opmap.onnx_graph import ir
@@ -17,7 +18,8 @@ def clean(model: ir.Model) -> Known:
     """Hold what is computed of constants, and leave out needless nodes; returns what is known of
     the values that are left.
 
-    What they make is the same, bit for bit.
+    What they make is the same, bit for bit, also where the first sizes of inputs differ that the
+    file leaves open: their name is one, and nothing holds them to it.
     """
     graph = model.graph
     is_open = any(isinstance(size, str) for value in graph.inputs for size in value.shape or ())
@@ -25,7 +27,7 @@ def clean(model: ir.Model) -> Known:
         count, known = len(graph.nodes), inferred(model)
         fold_constants(model, known)
         if is_open:
-            tell_shapes(graph, known)
+            tell_shapes(graph, known, assumed=BATCH)
         without_needless_nodes(graph, known)
         has_shapes = any(node.op_type == "Shape" for node in graph.nodes)
         if not is_open or len(graph.nodes) == count or not has_shapes:

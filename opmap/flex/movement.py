@@ -19,6 +19,7 @@ from tflite_ort.opmap.idioms.indices import (
     affordable,
     failing,
     flat_rows,
+    rows_at,
     scattered,
     sizes_of,
 )
@@ -240,7 +241,7 @@ def dynamic_partition(op: View, g: Graph) -> None:
     numbers = failing(g, numbers, wrong)
     for number, output in enumerate(op.outputs):
         there = g.reshape(g.op("NonZero", g.op("Equal", numbers, g.ints(number))), (-1,))
-        g.write(output, g.op("Gather", value, there, axis=0), domain=Domain.FILE)
+        g.write(output, rows_at(g, value, there, data.type), domain=Domain.FILE)
 
 
 @flex_translator("DynamicStitch", "ParallelDynamicStitch")

@@ -7,18 +7,21 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.flex.elementwise import FLOATS, INTEGERS, read_computed, write_computed
-from tflite_ort.opmap.graph import Graph, Layout
-from tflite_ort.opmap.idioms.indices import affordable, failing
+from tflite_ort.opmap.flex.reductions import ascending, counted
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.indices import affordable, failing, rows_at
+from tflite_ort.opmap.idioms.texts import read_texts
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
-from tflite_ort.schema import OperatorView, TensorType, Untranslatable
+from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.shapes.tokenizers import partition_kinds
 from tflite_ort.schema.values.flex import node_of
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import has_zero, is_known
 
 View = OperatorView[Any]
 _MOVED = FLOATS | INTEGERS | {TensorType.BOOL}
 _LAST = np.iinfo(np.int64).max
+_IDS = ["FIRST_DIM_SIZE", "VALUE_ROWIDS"]
 
 
 def _rows(g: Graph, splits: ir.Value, value: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -38,6 +41,19 @@ def _rows(g: Graph, splits: ir.Value, value: ir.Value) -> tuple[ir.Value, ir.Val
     lengths = failing(g, g.op("Sub", ends, starts), g.op("Less", ends, starts))
     none = g.op("ReduceSum", failing(g, g.ints([0, 0]), outside), g.ints([0]))
     return starts, g.op("Add", lengths, none)
+
+
+def _rows_of_ids(
+    g: Graph, count: ir.Value, ids: TensorView, value: ir.Value
+) -> tuple[ir.Value, ir.Value]:
+    """As `_rows`, of `count` [1] rows, from the row of each value."""
+    rows = ascending(g, ids)
+    size = g.op("Shape", rows)
+    size = failing(g, size, g.op("Not", g.op("Equal", size, g.op("Shape", value, start=0, end=1))))
+    one = g.op("Expand", g.ints(1), size)
+    none = g.op("Expand", g.ints(0), count)
+    lengths = g.op("ScatterElements", none, rows, one, axis=0, reduction="add")
+    return g.op("CumSum", lengths, g.ints(0), exclusive=1), lengths
 
 
 def _widest(g: Graph, lengths: ir.Value, shape: ir.Value, op: View) -> ir.Value:
@@ -97,15 +113,19 @@ def to_tensor(op: View, g: Graph) -> None:
     told = op["shape"].data
     rest = values.shape[1:]
     kinds = partition_kinds(node["row_partition_types"], node["num_row_partition_tensors"])
-    if kinds != ["ROW_SPLITS"] or told is None or not is_known(*rest):
+    if kinds not in (["ROW_SPLITS"], _IDS) or told is None or not is_known(*rest):
         raise Untranslatable("several levels of rows, or sizes that the file does not tell")
     if told.ndim and told[0] >= 0:
         raise Untranslatable("a number of rows that is not that of the splits")
     if told.ndim and any(a not in (-1, b) for a, b in zip(told[2:].tolist(), rest, strict=True)):
         raise Untranslatable(f"values of {values.shape} as {told.tolist()}")
-    value = read_computed(g, values, _MOVED, Layout.LAST)
-    splits = g.whole(node.inputs(op.present_inputs(), "row_partition_tensors")[0])
-    starts, lengths = _rows(g, splits, value)
+    value = _read(g, values)
+    partitions = node.inputs(op.present_inputs(), "row_partition_tensors")
+    if kinds == _IDS:
+        rows = g.reshape(g.whole(partitions[0]), (1,))
+        starts, lengths = _rows_of_ids(g, rows, partitions[1], value)
+    else:
+        starts, lengths = _rows(g, g.whole(partitions[0]), value)
     count, first = g.op("Shape", value, start=0, end=1), g.ints([0])
     if told.ndim and told[1] >= 0:
         width = g.ints([int(told[1])])
@@ -115,7 +135,31 @@ def to_tensor(op: View, g: Graph) -> None:
     width = affordable(g, width, sizes, op)
     places, there = _grid(g, starts, lengths, width)
     places = g.op("Where", there, places, count)
-    default = read_computed(g, op["default_value"], _MOVED, Layout.LAST)
-    row = g.op("Expand", default, g.ints([1, *rest]))
-    found = g.op("Gather", g.op("Concat", value, row, axis=0), places, axis=0)
-    write_computed(g, op.output, found, Layout.LAST)
+    row = g.op("Expand", _read(g, op["default_value"]), g.ints([1, *rest]))
+    found = rows_at(g, g.op("Concat", value, row, axis=0), places, values.type)
+    if values.type is TensorType.STRING:
+        g.write(op.output, found, domain=Domain.FILE)
+    else:
+        write_computed(g, op.output, found, Layout.LAST)
+
+
+def _read(g: Graph, tensor: TensorView) -> ir.Value:
+    """Values that are moved: texts where no kernel takes those of any bytes."""
+    if tensor.type is TensorType.STRING:
+        return read_texts(g, tensor)
+    return read_computed(g, tensor, _MOVED, Layout.LAST)
+
+
+@flex_translator("RaggedBincount")
+def bincount(op: View, g: Graph) -> None:
+    """As DenseBincount, of rows of one length; what fills them is beyond the last bin."""
+    if not has_zero(*op["weights"].shape) and not node_of(op)["binary_output"]:
+        raise Untranslatable("weights")
+    values = g.whole(op["values"])
+    starts, lengths = _rows(g, g.whole(op["splits"]), values)
+    width = _widest(g, lengths, g.ints(np.zeros(0, np.int64)), op)
+    places, there = _grid(g, starts, lengths, width)
+    places = g.op("Where", there, places, g.op("Shape", values))
+    padded = g.op("Gather", g.op("Concat", values, g.ints([_LAST]), axis=0), places)
+    rows = padded, g.op("Shape", lengths)
+    write_computed(g, op.output, counted(op, g, rows, op["weights"], op["size"]), Layout.LAST)

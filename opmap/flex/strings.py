@@ -13,7 +13,7 @@ from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms import texts
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import flex_translator
-from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
+from tflite_ort.schema import OperatorView, TensorType, Untranslatable
 from tflite_ort.schema.values.flex import node_of
 
 View = OperatorView[Any]
@@ -24,26 +24,8 @@ _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SPACES = " \t\n\v\f\r"
 
 
-def _read(g: Graph, tensor: TensorView) -> ir.Value:
-    """Texts, where no kernel takes those of any bytes."""
-    if g.target.fallback:
-        raise Untranslatable("numpy has texts of any bytes")
-    if tensor.data is None:
-        return g.read(tensor, domain=Domain.FILE)
-    for each in tensor.data.reshape(-1):
-        _told(bytes(each))
-    return g.constant(tensor.data)
-
-
-def _told(content: bytes) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise Untranslatable(f"text that is not UTF-8: {content!r}") from error
-
-
 def _attribute(op: View, name: str) -> str:
-    return _told(node_of(op)[name].encode("utf-8", "surrogateescape"))
+    return texts.told(node_of(op)[name].encode("utf-8", "surrogateescape"))
 
 
 def _scalar(op: View, name: str) -> str:
@@ -51,13 +33,13 @@ def _scalar(op: View, name: str) -> str:
     data = op[name].data
     if data is None or data.size != 1:
         raise Untranslatable(f"{name} is computed")
-    return _told(bytes(data.reshape(-1)[0]))
+    return texts.told(bytes(data.reshape(-1)[0]))
 
 
 @flex_translator("StringJoin")
 def joined(op: View, g: Graph) -> None:
     """A chain of StringConcat."""
-    values = [_read(g, tensor) for tensor in op.present_inputs()]
+    values = [texts.read_texts(g, tensor) for tensor in op.present_inputs()]
     if not values:
         raise Untranslatable("no texts")
     between = _attribute(op, "separator")
@@ -75,7 +57,7 @@ def joined(op: View, g: Graph) -> None:
 def reduced(op: View, g: Graph) -> None:
     """A Loop of StringConcat along one axis."""
     source, axes, node = op["inputs"], op["reduction_indices"].data, node_of(op)
-    value = _read(g, source)
+    value = texts.read_texts(g, source)
     if axes is None or axes.size != 1 or not source.rank:
         raise Untranslatable("not one axis that the file tells")
     axis = int(axes.item()) % source.rank
@@ -102,7 +84,7 @@ def reduced(op: View, g: Graph) -> None:
 @flex_translator("StringLower")
 def lower(op: View, g: Graph) -> None:
     """Each of the large letters of ASCII replaced."""
-    value = _read(g, op["input"])
+    value = texts.read_texts(g, op["input"])
     if node_of(op)["encoding"]:
         raise Untranslatable("small letters of all alphabets")
     for letter in _UPPER:
@@ -114,7 +96,7 @@ def lower(op: View, g: Graph) -> None:
 def length(op: View, g: Graph) -> None:
     """From RegexFullMatch of lengths that have some remainder."""
     unit = r"\C" if node_of(op)["unit"] == "BYTE" else "."
-    found = texts.lengths(g, _read(g, op["input"]), unit)
+    found = texts.lengths(g, texts.read_texts(g, op["input"]), unit)
     g.write(op.output, g.cast(found, _D.INT32))
 
 
@@ -122,7 +104,7 @@ def length(op: View, g: Graph) -> None:
 def split(op: View, g: Graph) -> None:
     """StringSplit, and NonZero of the parts that there are."""
     separator, most = _scalar(op, "sep"), node_of(op)["maxsplit"]
-    value = _read(g, op["input"])
+    value = texts.read_texts(g, op["input"])
     if not most or (most > 0 and not separator):
         raise Untranslatable(f"at most {most} cuts at {separator!r}")
     if separator:
@@ -202,7 +184,7 @@ def _members(inside: str) -> str | None:
 @flex_translator("RegexReplace", "StaticRegexReplace")
 def replace(op: View, g: Graph) -> None:
     """Each of the characters, or each run of them, that the expression matches."""
-    value = _read(g, op.present_inputs()[0])
+    value = texts.read_texts(g, op.present_inputs()[0])
     if op.name == "FlexRegexReplace":
         pattern, rewrite = _scalar(op, "pattern"), _scalar(op, "rewrite")
     else:
@@ -217,7 +199,7 @@ def replace(op: View, g: Graph) -> None:
 @flex_translator("RegexFullMatch", "StaticRegexFullMatch")
 def full_match(op: View, g: Graph) -> None:
     """RegexFullMatch, which is RE2 too."""
-    value = _read(g, op.present_inputs()[0])
+    value = texts.read_texts(g, op.present_inputs()[0])
     static = op.name == "FlexStaticRegexFullMatch"
     pattern = _attribute(op, "pattern") if static else _scalar(op, "pattern")
     g.write(op.output, g.op("RegexFullMatch", value, pattern=pattern))

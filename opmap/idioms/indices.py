@@ -58,6 +58,13 @@ def sizes_of(g: Graph, listed: TensorView) -> ir.Value:
     return failing(g, value, g.op("Less", value, g.ints(0)))
 
 
+def rows_at(g: Graph, value: ir.Value, places: ir.Value, type: TensorType) -> ir.Value:
+    """The rows of `value` at `places` (int64), which are inside."""
+    if type is TensorType.STRING:  # ONNX Runtime's Gather takes one text of each row
+        return g.op("GatherND", value, g.op("Unsqueeze", places, g.ints([-1])))
+    return g.op("Gather", value, places, axis=0)
+
+
 def affordable(
     g: Graph, value: ir.Value, sizes: ir.Value, op: OperatorView[Any], result: int = 0
 ) -> ir.Value:

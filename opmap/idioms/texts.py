@@ -11,11 +11,35 @@ from math import ceil, log2, prod
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.schema import TensorView, Untranslatable
 
 # The lengths of texts are known by their remainders: their product is beyond all lengths.
 _MODULI = (16, 27, 25, 7, 11, 13, 17, 19)
+
+
+def read_texts(g: Graph, tensor: TensorView) -> ir.Value:
+    """Texts, where no kernel takes those of any bytes."""
+    if g.target.fallback:
+        raise Untranslatable("numpy has texts of any bytes")
+    if tensor.data is None:
+        return g.read(tensor, domain=Domain.FILE)
+    for each in tensor.data.reshape(-1):
+        told(bytes(each))
+    return g.constant(tensor.data)
+
+
+def told(content: bytes) -> str:
+    """The text of these bytes.
+
+    Raises:
+        Untranslatable: they are not UTF-8.
+    """
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise Untranslatable(f"text that is not UTF-8: {content!r}") from error
 
 
 def text(g: Graph, value: str) -> ir.Value:
@@ -59,11 +83,15 @@ def joined(
         more = part(number)
         if before is not None:
             more = g.op("StringConcat", before(number), more)
-        return g.op("Identity", arguments[1]), g.op("StringConcat", arguments[2], more)
+        goes_on, total = g.op("Identity", arguments[1]), g.op("StringConcat", arguments[2], more)
+        goes_on.dtype, total.dtype = ir.DataType.BOOL, ir.DataType.STRING
+        return goes_on, total
 
     body = g.body([ir.DataType.INT64, ir.DataType.BOOL, ir.DataType.STRING], build)
-    rounds = g.op("Add", count, g.ints(-1))
-    return g.op("Loop", rounds, None, part(g.ints(0)), body=body)
+    first, rounds = part(g.ints(0)), g.op("Add", count, g.ints(-1))
+    made = g.op("Loop", rounds, None, first, body=body)
+    # onnx does not tell the rank of what a Loop makes, without which it knows nothing of its parts.
+    return g.op("Reshape", made, g.op("Shape", first), allowzero=1)
 
 
 def most_of(g: Graph, counts: ir.Value) -> ir.Value:

@@ -169,6 +169,8 @@ def casts() -> list[Case]:
             x = np.array([0, 1, 2, 100], x.dtype)
         for target in DTYPES:
             found.append(Case("Cast", [x], {"DstT": target}, note=target))
+        for target in ("complex64", "complex128"):
+            found.append(Case("Cast", [x], {"DstT": target}, note=target))
     return found
 
 

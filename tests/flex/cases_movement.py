@@ -161,8 +161,21 @@ def blocks() -> list[Case]:
     return found
 
 
+def rows_of_texts() -> list[Case]:
+    """Operators that pick rows of texts."""
+    words = texts(*(bytes([97 + i]) for i in range(6))).reshape(3, 2)
+    told = {"num_partitions": 2}
+    return [
+        Case("GatherV2", [words, ints(2, 0), scalar(0)], {}, [2], by_numpy=True),
+        Case("GatherV2", [words, ints(1, 0, 1)[None], scalar(1)], {}, [2], by_numpy=True),
+        Case("GatherV2", [words.reshape(1, 3, 2), ints(2, 0), scalar(1)], {}, [2], by_numpy=True),
+        Case("DynamicPartition", [words, ints(1, 0, 1)], told, by_numpy=True, note="texts"),
+    ]
+
+
 CASES = [
     *of_types(),
+    *rows_of_texts(),
     *scatters(),
     *lists(),
     *blocks(),

@@ -38,17 +38,19 @@ def dense() -> list[Case]:
             Case(name, [NONE, values, zero, outer, splits], TWICE, [0], exports=False),
             Case(
                 name,
-                [NONE, values, zero, NONE + 5, longs(0, 0, 2, 2, 3)],
+                [NONE, values, zero, scalar(4, np.int64), longs(0, 0, 2, 2, 3)],
                 IDS,
                 [0],
-                exports=False,
                 note="ids",
             ),
         ]
     words = texts(b"a", b"b", b"c", b"d").reshape(2, 2)
     found.append(
-        Case(name, [NONE, words, texts(b"-", b"+"), longs(0, 0, 2)], SPLITS, [0], exports=False)
+        Case(name, [NONE, words, texts(b"-", b"+"), longs(0, 0, 2)], SPLITS, [0], by_numpy=True)
     )
+    given = [NONE, texts(b"a", b"b", b"\xc3\xa9"), texts(b"[P]").reshape(()), scalar(3, np.int64)]
+    for ids in (longs(0, 0, 2), longs(1, 1, 2)):
+        found.append(Case(name, [*given, ids], IDS, [0, 2], by_numpy=True, note=f"ids {ids}"))
     return found
 
 
@@ -91,10 +93,12 @@ def others() -> list[Case]:
                     [splits, np.int32([3, 3, 0, 0, 9]), scalar(4, np.int32), weights],
                     {"binary_output": binary},
                     [2, 3],
-                    exports=False,
+                    exports=not weights.size,
                     note=f"{name}{binary}",
                 )
             )
+        bare = [splits, np.int32([3, 3, 0, 0, 9]), scalar(4, np.int32), np.empty(0, np.float32)]
+        found.append(Case("RaggedBincount", bare, {}, [2, 3], note=f"{name} bare"))
     return found
 
 

@@ -107,7 +107,50 @@ def divided(x):
     return array.read(0) * array.read(1)
 
 
+def slices(*arrays):
+    return tf.data.Dataset.from_tensor_slices(arrays if len(arrays) > 1 else arrays[0])
+
+
+def dataset(x):
+    doubled = slices(x).map(lambda row: row * 2.0 - tf.reduce_mean(x))
+    kept = doubled.filter(lambda row: tf.reduce_sum(row) > 0.0)
+    return kept.reduce(tf.zeros([4]), lambda total, row: total * 0.5 + row)
+
+
+def dataset_batches(x):
+    batches = slices(x).batch(2).repeat(2).take(3)
+    found = batches.reduce(0.0, lambda total, rows: total * 0.5 + tf.reduce_sum(rows))
+    whole = slices(x).repeat(5).batch(4, drop_remainder=True)
+    last = whole.reduce(0.0, lambda total, rows: total * 0.5 + tf.reduce_max(rows))
+    return found, last, slices(x).repeat().take(7).reduce(0, lambda total, row: total + 1)
+
+
+def dataset_nested(x):
+    def parts(row):
+        return slices(row + tf.reduce_max(x)).take(2).map(lambda one: one * row[3])
+
+    found = slices(x).flat_map(parts).take_while(lambda one: one < 3.0)
+    return found.reduce((0.0, 0), lambda state, one: (state[0] * 0.9 + one, state[1] + 1))
+
+
+def dataset_pairs(x):
+    count = tf.shape(x)[0]
+    pairs = slices(x, tf.range(count)).filter(lambda row, place: place % 2 == 0)
+    sums = pairs.batch(3).map(lambda rows, places: (rows * 2.0, places + 1))
+    start = (tf.zeros([4]), tf.constant(0))
+
+    def added(state, element):
+        rows, places = element
+        return state[0] + tf.reduce_sum(rows, 0), state[1] * 10 + tf.reduce_sum(places)
+
+    return sums.reduce(start, added)
+
+
 FUNCTIONS = {
+    "dataset": ((None, 4), dataset),
+    "dataset_batches": ((None, 4), dataset_batches),
+    "dataset_nested": ((None, 4), dataset_nested),
+    "dataset_pairs": ((None, 4), dataset_pairs),
     "printed": ((None, 4), printed),
     "scattered": ((None, 4), scattered),
     "shortened": ((None, 4), shortened),

@@ -37,6 +37,10 @@ NODES = {
 FUNCTIONS = (
     *(
         "concatenated",
+        "dataset",
+        "dataset_batches",
+        "dataset_nested",
+        "dataset_pairs",
         "divided",
         "growing",
         "map_fn",
@@ -90,7 +94,7 @@ def test_batch(name: str) -> None:
         alone.resize_tensor_input(given["index"], first.shape)
         alone.allocate_tensors()
         rows = [_run(alone, sample[None]) for sample in x]
-        want = [np.concatenate(each) for each in zip(*rows, strict=True)]
+        want = [np.concatenate(np.atleast_1d(*each)) for each in zip(*rows, strict=True)]
     whole = Interpreter(str(FOLDER / f"{name}.tflite"), batch=3)
     whole.resize_tensor_input(given["index"], x.shape)
     whole.allocate_tensors()

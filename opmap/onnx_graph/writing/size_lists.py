@@ -6,7 +6,7 @@ are not below 0, and so a check of that is known to pass. What is not known is N
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import chain
 from math import prod
 
@@ -27,10 +27,12 @@ class SizeLists:
 
     Args:
         known: of its values.
+        unsure: names of sizes that may differ from one input to the other.
     """
 
-    def __init__(self, graph: ir.Graph, known: Known) -> None:
+    def __init__(self, graph: ir.Graph, known: Known, unsure: Set[str] = frozenset()) -> None:
         self._known, self._given = known, set(map(id, graph.inputs))
+        self._unsure = unsure
         self._lists: dict[int, Sizes] = {}
         self._shapes: dict[int, Sizes] = {}
         for node in graph.nodes:
@@ -52,7 +54,9 @@ class SizeLists:
         if value is not None and id(value) in self._shapes:
             return self._shapes[id(value)]
         shape = self._known.shape(value)
-        return None if shape is None else [_size(each) for each in shape]
+        if shape is None:
+            return None
+        return [None if each in self._unsure else _size(each) for each in shape]
 
     def _follow(self, node: ir.Node) -> None:
         if node.domain or node.bodies:

@@ -18,11 +18,16 @@ from tflite_ort.opmap.onnx_graph.writing.table_nodes import Names
 _D = ir.DataType
 
 
-def tell_shapes(graph: ir.Graph, known: Known) -> None:
-    """Let no node compute a size that a constant, or a Shape of an input, tells."""
+def tell_shapes(graph: ir.Graph, known: Known, assumed: str = "") -> None:
+    """Let no node compute a size that a constant, or a Shape of an input, tells.
+
+    Args:
+        assumed: the name of a size that inputs may have without being of one size.
+    """
     if not any(node.op_type == "Shape" for node in graph.nodes):
         return
-    lists = SizeLists(graph, known)
+    several = sum(assumed in (value.shape or ()) for value in graph.inputs) > 1
+    lists = SizeLists(graph, known, {assumed} if several else frozenset())
     for node in graph.nodes:
         if node.op_type == "Reshape" and not node.domain:
             _reshape_to_constant(graph, node, lists)
