@@ -147,6 +147,7 @@ class Target:
             makes any.
         opset: of the nodes, from 17 to 24.
         ignored_clip: LSTM cells are not clipped.
+        no_floats: why floats are not moved, unless they are codes times a scale; empty: they are.
         channels_first: the names of the graph's own inputs and outputs that have their channels
             before their places.
     """
@@ -172,6 +173,7 @@ class Target:
     opset: int = OPSET
     channels_first: frozenset[str] = frozenset()
     ignored_clip: bool = False
+    no_floats: str = ""
 
     @property
     def exact_integers(self) -> bool:
