@@ -208,8 +208,8 @@ TRAITS: Mapping[str, ProviderTraits] = {
     # - The HTP computes floats in float16, whatever is said.
     # - It asks for the path of its back end, which is in its package.
     # - It keeps one scale for each tensor, and takes nodes of codes between a pair alone.
-    # - By default it leaves codes of floats at the edge of a graph to the CPU. It makes them in full
-    #   precision itself.
+    # - By default it leaves codes of floats at the edge of a graph to the CPU. It makes them in
+    #   full precision itself.
     # - Asked whether what it has compiled fits, it ends the back end of the sessions that run, and
     #   the process with them. The key of the cache has the file of its library.
     # - On a computer without an NPU it has an emulator of it. Where nothing is said that is a small
