@@ -81,7 +81,7 @@ def test_the_codes_of_inputs_are_made_on_the_device_unless_an_option_says_otherw
     for options in ({}, {"offload_graph_io_quantization": "1"}):
         interpreter = Interpreter(path, providers=[("qnn", options), "cpu"])
         interpreter.allocate_tensors()
-        left.append([row.name for row in interpreter.delegation() if row.provider != QNN])
+        left.append([row.operator for row in interpreter.delegation() if row.provider != QNN])
     assert left == [[], ["QUANTIZE", "DEQUANTIZE"]]
 
 
