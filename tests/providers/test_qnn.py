@@ -66,12 +66,12 @@ def test_the_emulator_is_no_npu_and_auto_leaves_it_alone() -> None:
 
 
 def test_inspect_says_what_it_leaves_and_what_to_change() -> None:
-    path = model_path("tinyengine__ptq_mnist_lenet-300-100.tflite")
+    path = model_path("coral__movenet_single_pose_lightning_ptq.tflite")
     arguments = ["inspect", str(path), "--provider", "qnn", "--provider", "cpu"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    assert f"{QNN} runs 6 of 7 operators." in result.stdout
-    assert "1 LOG_SOFTMAX" in result.stdout
+    assert f"{QNN} runs 144 of 157 operators." in result.stdout
+    assert "5 CAST, 1 SQRT, 1 DIV" in result.stdout
     assert "precision='fp16'" in result.stdout
 
 
