@@ -19,6 +19,7 @@ from tflite_ort.opmap.rules.rule import Rest, View
 from tflite_ort.schema import Quantization, TensorType, Untranslatable
 
 _TYPES = {np.dtype(np.uint8): TensorType.UINT8, np.dtype(np.int16): TensorType.INT16}
+_PARAMETERS = 3
 
 
 def moved_codes(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
@@ -31,19 +32,15 @@ def moved_codes(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
     if not g.target.no_floats or input.type is not TensorType.FLOAT32 or input.is_constant:
         return ()
     layout = g.layout(input)
-    node = g.read(input, layout=layout).producer()
-    if node is None or node.op_type != "DequantizeLinear":
+    found = _codes_of(g, g.read(input, layout=layout))
+    if found is None:
         raise Untranslatable(g.target.no_floats)
-    codes, scale, zero = map(_constant_of, node.inputs)
-    source = node.inputs[0]
-    if codes is not None or source is None or scale is None or zero is None or scale.ndim:
-        raise Untranslatable(g.target.no_floats)
-    found = Quantization(scale.reshape(1), zero.reshape(1).astype(np.int64))
+    codes, quantization, type = found
     given, made = (
-        replace(each, index=g.fresh_index(), type=_TYPES[zero.dtype], quantization=found)
+        replace(each, index=g.fresh_index(), type=type, quantization=quantization)
         for each in (input, op.output)
     )
-    g.write(given, source, layout=layout, domain=Domain.STORED)
+    g.write(given, codes, layout=layout, domain=Domain.STORED)
     inputs = [given if each is input else each for each in op.inputs]
     coded = replace(op, inputs=tuple(inputs), outputs=(made,))
     return [Lowering("codes", {}, partial(_moved, op, coded, g, rest))]
@@ -52,8 +49,27 @@ def moved_codes(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
 def _moved(op: View, coded: View, g: Graph, rest: Rest) -> None:
     rest(coded)
     layout = g.layout(op.output)
-    g.write(op.output, g.read(coded.output, layout=layout), layout=layout)
+    codes = g.read(coded.output, layout=layout, domain=Domain.STORED)
+    g.write(op.output, g.dequantize(codes, coded.output), layout=layout)
 
 
-def _constant_of(value: ir.Value | None) -> np.ndarray | None:
-    return None if value is None or value.const_value is None else value.const_value.array
+def _codes_of(g: Graph, reals: ir.Value) -> tuple[ir.Value, Quantization, TensorType] | None:
+    """The codes of one scale that floats stand for, in another layout too; None where they stand
+    for none."""
+    node = reals.producer()
+    if node is not None and node.op_type == "Transpose" and node.inputs[0] is not None:
+        found = _codes_of(g, node.inputs[0])
+        if found is None:
+            return None
+        return g.op("Transpose", found[0], **node.attributes), *found[1:]
+    if node is None or node.op_type != "DequantizeLinear" or len(node.inputs) != _PARAMETERS:
+        return None
+    codes, scale, zero = node.inputs
+    constants = [None if each is None else each.const_value for each in (codes, scale, zero)]
+    if codes is None or constants[0] is not None or None in constants[1:]:
+        return None
+    unit, least = (each.array for each in constants[1:] if each is not None)
+    if unit.ndim or least.dtype not in _TYPES:
+        return None
+    quantization = Quantization(unit.reshape(1), least.reshape(1).astype(np.int64))
+    return codes, quantization, _TYPES[least.dtype]
