@@ -67,6 +67,7 @@ def followed(path: Path, provider: str, precision: str = "full") -> dict[str, An
         found = [
             {
                 "on": row.provider == first.name,
+                "partly": first.name in row.provider,
                 "reason": row.reason or (row.provider and f"in {row.provider}"),
                 **beside,
             }
@@ -153,12 +154,13 @@ def _apart(tensor: TensorView, got: Array, right: Array, keep: Array | None) -> 
 
 
 def wrong(record: Mapping[str, Any]) -> list[str]:
-    """The operators on the provider that are farther from LiteRT than its row allows."""
+    """The operators that are farther from LiteRT than the provider's row allows, of those of which
+    it has a node."""
     return [
         f"{each['operator']}_{each['index']} ({each['type']}): {each['apart']:.3g} for "
         f"{each['most']:.3g}"
         for each in record["operators"]
-        if each["on"] and each["apart"] is not None and not each["apart"] <= each["most"]
+        if each["partly"] and each["apart"] is not None and not each["apart"] <= each["most"]
     ]
 
 

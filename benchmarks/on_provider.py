@@ -34,7 +34,7 @@ import numpy.typing as npt
 from tflite_ort import BridgeError, Interpreter
 from tflite_ort.base import files
 from tflite_ort.providers.delegates import OpResolverType, chosen_delegates
-from tflite_ort.providers.traits import CPU, TRAITS
+from tflite_ort.providers.traits import CPU
 from tflite_ort.schema import Model, Op, TensorType, read_model
 
 Array = npt.NDArray[Any]
@@ -321,21 +321,13 @@ def summary(found: Sequence[dict[str, Any]]) -> str:
     """How many networks are there, how many are mostly on the provider, and how many are right."""
     ran = [row for row in found if "operators" in row]
     most = sum(row["inside"] >= 0.9 * row["operators"] for row in ran)
-    chosen = sum(row["inside"] >= 0.9 * (row["operators"] - _left_by_choice(row)) for row in ran)
     wrong = [row["network"] for row in ran if row.get("right") is False]
     parts = [
         f"{len(ran)} of {len(found)} networks load",
-        f"{most} have nine tenths of their operators or more on the provider, {chosen} without "
-        "what it leaves by its own choice",
+        f"{most} have nine tenths of their operators or more on the provider",
         f"{len(wrong)} are wrong{': ' if wrong else ''}{', '.join(wrong)}",
     ]
     return "; ".join(parts) + "."
-
-
-def _left_by_choice(row: dict[str, Any]) -> int:
-    """The operators that a provider leaves although it could take them, see `ProviderTraits`."""
-    known = [each.why for traits in TRAITS.values() for each in traits.leaves]
-    return sum(count for _, _, reason, count in row["elsewhere"] if reason in known)
 
 
 def main() -> None:

@@ -171,6 +171,14 @@ def select_v2(op: View, g: Graph) -> None:
     where(op, g, g.layout(*op.present_inputs()))
 
 
+def _has_pair(g: Graph, x: TensorView, y: TensorView, output: TensorView) -> bool:
+    """Whether codes of one scale stand between a pair."""
+    found = output.quantization
+    if found is None or not g.target.paired_codes:
+        return False
+    return all(t.quantization is not None and t.quantization.equals(found) for t in (x, y))
+
+
 def where(op: View, g: Graph, layout: Layout, condition: ir.Value | None = None) -> None:
     """Where on the numbers as stored: codes are copied, whatever their scales are. Of complex
     numbers both parts are chosen by one condition."""
@@ -187,12 +195,16 @@ def where(op: View, g: Graph, layout: Layout, condition: ir.Value | None = None)
     if condition is None:
         condition = read_operand(g, op["condition"], output, layout, Domain.FILE, rank)
     values = [read_operand(g, t, output, layout, Domain.STORED, rank) for t in (x, y)]
-    carrier = _CARRIERS.get(x.type)
-    if carrier is not None:
+    carrier, paired = _CARRIERS.get(x.type), _has_pair(g, x, y, output)
+    if paired:
+        values = [g.dequantize(value, output) for value in values]
+    elif carrier is not None:
         leave_many_to_numpy(g, output.shape, f"values of {x.type.name}")
         values = [g.cast(value, carrier) for value in values]
     result = g.op("Where", condition, *values)
-    if carrier is not None:
+    if paired:
+        result = g.quantize(result, output)
+    elif carrier is not None:
         result = g.cast(result, output.dtype)
     if rank != max(t.rank for t in op.present_inputs()):
         # A single element gets the rank that the model declares.

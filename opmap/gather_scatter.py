@@ -24,7 +24,7 @@ from tflite_ort.opmap.idioms.indices import (
     scattered,
     sizes_of,
 )
-from tflite_ort.opmap.idioms.movement import moved_domain
+from tflite_ort.opmap.idioms.movement import moved_domain, picked
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -62,7 +62,8 @@ def gather(op: OperatorView[GatherOptions], g: Graph) -> None:
     layout = g.layout(input) if same_rank else Layout.LAST
     value = g.read(input, layout=layout, domain=domain)
     if not _takes_all_in_order(positions, input.shape[axis]):
-        value = g.op("Gather", value, indices, axis=layout.axis(axis, input.rank))
+        along, shape = layout.axis(axis, input.rank), layout.order(input.shape)
+        value = picked(g, value, shape, indices, along, positions.rank)
     g.write(output, value, layout=layout, domain=domain)
 
 

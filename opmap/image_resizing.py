@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.idioms.indices import affordable, sizes_of
-from tflite_ort.opmap.idioms.movement import moved_domain
+from tflite_ort.opmap.idioms.movement import moved_domain, picked
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -284,6 +284,8 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
     whole = all(_repeats(pick, size) for pick, size in zip(picks, input.shape[1:3], strict=True))
     known = known and (whole or not g.target.pixels)
     layout = g.layout(input) if known else Layout.LAST
+    if known and whole and g.target.paired_codes:
+        layout = Layout.FIRST
     value = g.read(input, layout=layout, domain=domain)
     if layout is Layout.FIRST and whole:
         if is_known(*output.shape):
@@ -293,8 +295,11 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
             sides = zip(output.shape[1:3], input.shape[1:3], strict=True)
             value = _repeated(g, value, layout, [new // old for new, old in sides])
     else:
+        sizes = list(layout.order(input.shape))
         for axis in (2, 1):
-            value = g.op("Gather", value, g.ints(picks[axis - 1]), axis=layout.axis(axis, 4))
+            along = layout.axis(axis, 4)
+            value = picked(g, value, sizes, g.ints(picks[axis - 1]), along)
+            sizes[along] = output.shape[axis]
     g.write(output, value, layout=layout, domain=domain)
 
 

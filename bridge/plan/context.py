@@ -85,6 +85,7 @@ class PlanContext:
             hybrid=self.hybrid,
             result_bytes=self.meter.allowed("result_bytes"),
             exact_runs=exact_runs,
+            no_floats=delegate.no_floats,
         )
         if self.tuner is None or not target.cpu_kernels:
             return target

@@ -8,7 +8,7 @@ from typing import Any
 from tflite_ort.base.records import record, replace
 from tflite_ort.plan.partition import NUMPY, Partition
 from tflite_ort.plan.placements import Placement
-from tflite_ort.providers.delegates import Delegate, left_to_others
+from tflite_ort.providers.delegates import Delegate
 from tflite_ort.schema import Op, OperatorView, Specialized
 from tflite_ort.specialize.called_subgraphs import CALLERS
 
@@ -53,7 +53,9 @@ class Report:
         name, precision = delegate.name, delegate.computes_in
         for op in part.operators:
             used = self.providers.get(op.index, name)  # no session where all is handed on
-            reason = self.reasons.get(op.index, "") or left_to_others(delegate, op, used)
+            reason = self.reasons.get(op.index, "")
+            if not reason and used != name:
+                reason = f"{name} has no node for a part of it"
             for row in (_row(op, "ort", name, number, reason), *_inside(op, name, number)):
                 yield replace(row, provider=used, precision=precision)
 

@@ -17,6 +17,11 @@ with late:
 View = OperatorView[Any]
 _MOST = 127  # of signed codes of 8 bits
 _SMALL = 1e-9
+_MADE = ("QUANTIZE", "DEQUANTIZE")
+_MOVED = (
+    *("EXPAND_DIMS", "MIRROR_PAD", "PAD", "RESHAPE", "RESIZE_NEAREST_NEIGHBOR"),
+    *("SLICE", "SQUEEZE", "STRIDED_SLICE", "TRANSPOSE"),
+)
 
 
 def on(*types: TensorType) -> Callable[[View], bool]:
@@ -30,9 +35,11 @@ def on(*types: TensorType) -> Callable[[View], bool]:
 
 
 def computes_floats(op: View) -> bool:
-    """Whether it reads or makes floats, and does more than to make codes of them or the reverse."""
+    """Whether it reads or makes floats, and does more than to make codes of them or the reverse, or
+    to move them: graphs have what is moved as codes."""
     floats = on(TensorType.FLOAT16, TensorType.FLOAT32, TensorType.COMPLEX64)
-    return op.op.name not in ("QUANTIZE", "DEQUANTIZE") and floats(op)
+    moved = all(x.type is TensorType.FLOAT32 for x in (*op.inputs[:1], *op.outputs) if x)
+    return not (op.op.name in _MADE or (op.op.name in _MOVED and moved)) and floats(op)
 
 
 def plain_integers(op: View) -> bool:
@@ -68,6 +75,23 @@ def counted(unit: int, least: float) -> Callable[[View], float]:
             return least
         a, b, result = (float(each.scale.max()) for each in scales if each is not None)
         return least + 2 * unit * a * b / result
+
+    return found
+
+
+def summed(unit: int) -> Callable[[View], float]:
+    """One quantum, and two for so many of the terms that sums are made of in `paired_sums`: codes
+    times equal weights."""
+
+    def found(op: View) -> float:
+        given, axes = op.present_inputs()[:2]
+        scales = given.quantization, op.output.quantization
+        if axes.data is None or None in scales:
+            return 1.0
+        terms = np.prod([given.shape[axis] for axis in set((axes.data % given.rank).ravel())])
+        count = terms if op.op.name == "MEAN" else 1
+        source, made = (each.scalar_scale for each in scales if each is not None)
+        return float(1 + 2 * unit * source / (_MOST * count * made))
 
     return found
 

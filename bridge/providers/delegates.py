@@ -76,11 +76,22 @@ class Delegate:
         for release, wrong in WRONG_BEFORE.items():
             if release > ORT_RELEASE and (found := _first(wrong, op)):
                 return f"wrong in ONNX Runtime {ORT_VERSION}: {found}"
-        wrong = traits_of(self.name).wrong
-        if any(each.full for each in wrong) and self.computes_in != FULL_PRECISION:
-            wrong = [each for each in wrong if not each.full]
+        wrong = self._wrong
         found = _first(wrong, op) if wrong else ""
         return f"wrong in {self.name}: {found}" if found else None
+
+    @property
+    def _wrong(self) -> Sequence[WrongResult]:
+        """What the provider computes wrongly in this precision."""
+        wrong = traits_of(self.name).wrong
+        if any(each.full for each in wrong) and self.computes_in != FULL_PRECISION:
+            return [each for each in wrong if not each.full]
+        return wrong
+
+    @property
+    def no_floats(self) -> str:
+        """Why it has no floats in this precision; empty where it has."""
+        return next((each.why for each in self._wrong if each.full), "")
 
 
 @record
@@ -274,23 +285,9 @@ def _check_options(delegate: Delegate) -> None:
         )
 
 
-def left_to_others(delegate: Delegate, op: OperatorView[Any], provider: str) -> str:
-    """Why ONNX Runtime gave nodes of `op` to other providers than the delegate's; empty where it
-    did not.
-
-    Args:
-        provider: who has its nodes, as of `Placement`.
-    """
-    if provider == delegate.name:
-        return ""
-    found = _first(traits_of(delegate.name).leaves, op)
-    return found or f"{delegate.name} has no node for a part of it"
-
-
 def what_to_change(provider: str, why: str) -> str:
     """What helps against a reason of `Placement`, as a sentence; empty where nothing is known."""
-    row = traits_of(provider)
-    rows = (each for each in (*row.wrong, *row.leaves) if each.why in why)
+    rows = (each for each in traits_of(provider).wrong if each.why in why)
     return next((each.instead for each in rows if each.instead), "")
 
 

@@ -133,8 +133,8 @@ class ProviderTraits:
         kinds: of devices that it is for, ``"GPU"`` and ``"NPU"``, whether it tells them or not.
         emulates: by kind of device on which it computes as another device would, and slower, the
             options that say which device that is, unless one of them is given.
+        defaults: the options that it gets unless they are given.
         wrong: the operators that are kept from it.
-        leaves: operators that it may leave to the CPU's provider when it is given them.
         rounds: how far from TFLite's its results may be; the first row that concerns an operator
             counts.
     """
@@ -163,8 +163,8 @@ class ProviderTraits:
     told_unless: Sequence[str] = ()
     kinds: Sequence[str] = ()
     emulates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)
     wrong: Sequence[WrongResult] = ()
-    leaves: Sequence[WrongResult] = ()
     rounds: Sequence[Rounding] = ()
 
     @property

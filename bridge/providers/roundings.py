@@ -13,6 +13,18 @@ from tflite_ort.schema import TensorType
 _WIDE = conditions.on(TensorType.INT16)
 # Qualcomm's NPU, in its emulator.
 HTP = (
+    Rounding("the last bit of its floats is its own", frozenset({"DEQUANTIZE"}), share=2.0**-20),
+    Rounding(
+        "halves of an 8-bit state fall otherwise, and the next steps read it",
+        frozenset({"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM"}),
+        quanta=2,
+    ),
+    Rounding(
+        "it drops the lowest 8 bits of sums of 16-bit codes",
+        frozenset({"MEAN", "SUM"}),
+        _WIDE,
+        conditions.summed(1 << 8),
+    ),
     Rounding(
         "it drops the lowest 8 bits of sums of 16-bit codes times 8-bit weights, and of the bias",
         frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"}),

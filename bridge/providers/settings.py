@@ -147,7 +147,7 @@ def chosen(
     texts = _options(provider, num_threads, kind)
     if traits.told:
         texts = packages.told_options(name, texts) | texts
-    texts = {**traits.emulates.get(kind, {}), **texts}
+    texts = {**traits.defaults, **traits.emulates.get(kind, {}), **texts}
     options.add_provider_for_devices(found[:1], texts)
     return None
 

@@ -208,6 +208,8 @@ TRAITS: Mapping[str, ProviderTraits] = {
     # - The HTP computes floats in float16, whatever is said.
     # - It asks for the path of its back end, which is in its package.
     # - It keeps one scale for each tensor, and takes nodes of codes between a pair alone.
+    # - By default it leaves codes of floats at the edge of a graph to the CPU. It makes them in
+    #   full precision itself.
     # - Asked whether what it has compiled fits, it ends the back end of the sessions that run, and
     #   the process with them. The key of the cache has the file of its library.
     # - On a computer without an NPU it has an emulator of it. Where nothing is said that is a small
@@ -226,6 +228,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
         told_unless=("backend_path", "backend_type"),
         kinds=("NPU",),
         emulates={"CPU": {"soc_model": "60"}},
+        defaults={"offload_graph_io_quantization": "0"},
         wrong=(
             wrong("it takes fixed sizes alone", where=conditions.unsized, instead=_FIXED_SIZES),
             wrong(
@@ -235,8 +238,8 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 full=True,
             ),
             wrong(
-                "it fails to compose the integers of recurrent cells",
-                *(*_LSTMS, "SVDF"),
+                "its sums do not wrap around at 32 bits, as TFLite's do",
+                "SVDF",
                 where=conditions.on(TensorType.INT8, TensorType.INT16),
             ),
             wrong("it moves bits in integers of 32 bits", "BITCAST"),
@@ -261,16 +264,9 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 where=conditions.on(TensorType.INT32),
             ),
             wrong(
-                "inside a network it saturates means and sums of 16-bit codes",
-                *("MEAN", "REDUCE_PROD", "SUM"),
+                "inside a network it saturates products of 16-bit codes",
+                "REDUCE_PROD",
                 where=conditions.on(TensorType.INT16),
-            ),
-        ),
-        leaves=(
-            wrong(
-                "it leaves the codes of inputs and outputs of floats to the CPU",
-                *("DEQUANTIZE", "QUANTIZE"),
-                instead="Pass the option offload_graph_io_quantization=0.",
             ),
         ),
         rounds=HTP,

@@ -155,6 +155,7 @@ class Target:
             layers of codes have one before and one after them, of which two cancel.
         code_tables: codes become other codes by a LeakyRelu, which ONNX Runtime makes one lookup.
         pixels: rows and columns of an image are gathered with all channels of a pixel.
+        no_floats: why floats are not moved, unless they are codes times a scale; empty: they are.
         channels_first: the names of the graph's own inputs and outputs that have their channels
             before their places.
     """
@@ -185,6 +186,7 @@ class Target:
     code_tables: bool = False
     pixels: bool = False
     fixed_counts: bool = False
+    no_floats: str = ""
 
     @property
     def exact_integers(self) -> bool:

@@ -163,14 +163,16 @@ class QuantizedNodes(Nodes):
 
     def quantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
         """The carried codes of `tensor` for real numbers; halves are rounded to even."""
-        producer = value.producer()
+        producer, parameters = value.producer(), self._parameters(tensor, carried_type(tensor))
         twice = producer is not None and producer.op_type == "DequantizeLinear"
+        if producer is not None and twice and (codes := _unchanged(producer, parameters)):
+            return codes
         if twice or _has_float_weights(origin(value)):
             # Of two pairs of QuantizeLinear and DequantizeLinear in a row ONNX Runtime makes one,
             # with a mean scale, and it rounds float weights between a DequantizeLinear and a
             # QuantizeLinear to 8 bits.
             value = self._recoded(value) if twice else self.apart(value)
-        return self.op("QuantizeLinear", value, *self._parameters(tensor, carried_type(tensor)))
+        return self.op("QuantizeLinear", value, *parameters)
 
     def dequantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
         """The real numbers for carried codes of `tensor`."""
@@ -379,6 +381,12 @@ def dequantized(data: Array, quantization: Quantization) -> npt.NDArray[np.float
         return np.asarray(np.multiply(centred, scale, out=centred))
     real: npt.NDArray[np.float32] = (data - zero_point).astype(np.float32) * scale
     return real
+
+
+def _unchanged(node: ir.Node, parameters: tuple[ir.Value, ir.Value]) -> ir.Value | None:
+    """The codes that a DequantizeLinear reads, where they are quantised by its own parameters."""
+    same = [a is b for a, b in zip(node.inputs[1:], parameters, strict=False)]
+    return node.inputs[0] if same == [True, True] else None
 
 
 def origin(value: ir.Value) -> ir.Node | None:

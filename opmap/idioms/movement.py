@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.graph.forms import same_order as same_order
@@ -9,7 +11,7 @@ from tflite_ort.opmap.graph.rows import has_rows
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE, named_types
-from tflite_ort.schema.values.sizes import is_known, may_differ, same_elements
+from tflite_ort.schema.values.sizes import is_known, is_one, may_differ, same_elements
 
 # 4-bit and 2-bit values stand in the graph as 8-bit ones.
 _MOVED = named_types("f16 f32 f64 bool i2 i4 i8 i16 i32 i64 u4 u8 u16 u32 u64 str")
@@ -87,3 +89,21 @@ def keeps_rows(input: TensorView, output: TensorView, g: Graph, domain: Domain) 
     value = g.read(input, layout=Layout.ROWS, domain=domain)
     g.write(output, value, layout=Layout.ROWS, domain=domain)
     return True
+
+
+def picked(
+    g: Graph, value: ir.Value, shape: Sequence[int], indices: ir.Value, axis: int, rank: int = 1
+) -> ir.Value:
+    """Gather of `value`, which has `shape`, along an axis. Where there are pairs around nodes the
+    axis goes first, unless only sizes of 1 are before it: NPUs pick wrong elements of some sizes
+    along an axis between others.
+
+    Args:
+        rank: of the indices.
+    """
+    last = len(shape) - 1
+    if not g.target.paired_codes or axis == last or all(map(is_one, shape[:axis])):
+        return g.op("Gather", value, indices, axis=axis)
+    first = g.op("Transpose", value, perm=[axis, *range(axis), *range(axis + 1, last + 1)])
+    back = [*range(rank, rank + axis), *range(rank), *range(rank + axis, rank + last)]
+    return g.op("Transpose", g.op("Gather", first, indices, axis=0), perm=back)

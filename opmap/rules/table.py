@@ -30,6 +30,11 @@ _REPEATED = frozenset({Op.RESHAPE, Op.TILE}), frozenset({Op.RESHAPE, Op.BROADCAS
 _REDUCING = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 _ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
 
+_MOVES = (
+    *(Op.EXPAND_DIMS, Op.MIRROR_PAD, Op.PAD, Op.RESHAPE, Op.RESIZE_NEAREST_NEIGHBOR),
+    *(Op.SLICE, Op.SQUEEZE, Op.STRIDED_SLICE, Op.TRANSPOSE),
+)
+
 RULES: tuple[Rule, ...] = (
     Rule(
         "long runs",
@@ -281,6 +286,11 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "", _TESTS + "test_same_numbers.py"),
     ),
     Rule(
+        "cells of codes step by step",
+        *(_LOWERING, "lowerings.unrolled_codes:unrolled_lstm", _CELLS_OF_CODES, paired),
+        *("one quantum in most", "on an NPU: LSTM", _TESTS + "test_unrolled_codes.py"),
+    ),
+    Rule(
         "SVDF of codes",
         *(_LOWERING, "lowerings.svdf_of_codes:svdf_of_codes", (Op.SVDF,), cpu),
         *(_EXACT, "", _TESTS + "test_same_numbers.py"),
@@ -289,6 +299,16 @@ RULES: tuple[Rule, ...] = (
         "means of codes",
         *(_LOWERING, "lowerings.code_means:code_means", (Op.MEAN, Op.SUM), cpu),
         *(_EXACT, "1.21 convnext", _TESTS + "test_code_means.py"),
+    ),
+    Rule(
+        "moves of floats as moves of codes",
+        *(_LOWERING, "lowerings.moved_codes:moved_codes", _MOVES, paired),
+        *(_EXACT, "on an NPU: style transfer", _TESTS + "test_moved_floats.py"),
+    ),
+    Rule(
+        "sums of 16-bit codes as products",
+        *(_LOWERING, "lowerings.paired_sums:paired_sums", (Op.MEAN, Op.SUM), paired),
+        *("one quantum", "on an NPU: bert with 16-bit activations", _TESTS + "test_paired_sums.py"),
     ),
     Rule(
         "SUB as a sum",

