@@ -289,8 +289,8 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
     value = g.read(input, layout=layout, domain=domain)
     if layout is Layout.FIRST and whole:
         if is_known(*output.shape):
-            sizes = g.ints(layout.shape(output.shape))
-            value = g.op("Resize", value, None, None, sizes, **_NEAREST)
+            wanted = g.ints(layout.shape(output.shape))
+            value = g.op("Resize", value, None, None, wanted, **_NEAREST)
         else:
             sides = zip(output.shape[1:3], input.shape[1:3], strict=True)
             value = _repeated(g, value, layout, [new // old for new, old in sides])

@@ -167,13 +167,13 @@ def _run(op: View, g: Graph, x: Values, prefix: str) -> Run:
     outputs = cell.recurrent_weights.codes.shape[1]
     if not outputs:
         raise Untranslatable("a projection to nothing")
-    if has_zero(*h.shape) and not is_known(_batch_of(op)):
+    if has_zero(*h.shape) and not is_known(batch_of(op)):
         raise Untranslatable("a state without rows")
     steps = steps_of(op)
     if g.target.ignored_clip or stays_inside(cell, c, steps):
         cell = replace(cell, cell_clip=0.0)
     states = _rows(g, h, outputs), _rows(g, c, cell.size)
-    return Run(cell, x, *states, is_one(steps), _batch_of(op), steps, prefix == "bw_")
+    return Run(cell, x, *states, is_one(steps), batch_of(op), steps, prefix == "bw_")
 
 
 def _rounding(op: View, g: Graph) -> Rounding | None:
@@ -215,7 +215,7 @@ def steps_of(op: View) -> int:
     return 1 if op.op is Op.LSTM else op["input"].shape[_time_axis(op)]
 
 
-def _batch_of(op: View) -> int:
+def batch_of(op: View) -> int:
     """The number of rows of a step."""
     *_, batch, second, _ = (1, *op["input"].shape)
     is_step = op["input"].rank == 2
@@ -224,7 +224,7 @@ def _batch_of(op: View) -> int:
 
 def _is_single_row(op: View) -> bool:
     """Whether the batch is known to be 1."""
-    return is_one(_batch_of(op))
+    return is_one(batch_of(op))
 
 
 def _time_axis(op: View) -> int:

@@ -119,7 +119,7 @@ def filled(detail: Detail, tokens: Sequence[int]) -> Array:
     array = np.zeros(detail["shape"], detail["dtype"])
     try:
         if array.dtype.kind in "iu":  # before numpy 2 a number beyond it wraps
-            info = np.iinfo(array.dtype)
+            info = np.iinfo(detail["dtype"])
             if any(not info.min <= token <= info.max for token in tokens):
                 raise OverflowError
         array.reshape(-1)[: len(tokens)] = tokens

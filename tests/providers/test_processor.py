@@ -39,7 +39,9 @@ def test_instruction_sets(monkeypatch: pytest.MonkeyPatch, flags: str) -> None:
 def test_tiles_save_more_of_a_product_of_signed_codes() -> None:
     plain = session_target(CPU)
     signed = replace(plain, weights="int8", tiles=False)
-    assert rounded_image_costs(replace(signed, tiles=True)).saved > rounded_image_costs(signed).saved
+    assert (
+        rounded_image_costs(replace(signed, tiles=True)).saved > rounded_image_costs(signed).saved
+    )
     unsigned = replace(plain, weights="uint8")
     assert rounded_image_costs(replace(unsigned, tiles=True)) == rounded_image_costs(unsigned)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +62,8 @@ def _codes_of(g: Graph, reals: ir.Value) -> tuple[ir.Value, Quantization, Tensor
         found = _codes_of(g, node.inputs[0])
         if found is None:
             return None
-        return g.op("Transpose", found[0], **node.attributes), *found[1:]
+        order: Any = node.attributes["perm"]
+        return g.op("Transpose", found[0], perm=order), *found[1:]
     if node is None or node.op_type != "DequantizeLinear" or len(node.inputs) != _PARAMETERS:
         return None
     codes, scale, zero = node.inputs
