@@ -91,8 +91,8 @@ ONE: Steps = (
 )
 FORMS: dict[str, Steps] = {
     "twice both": keras(2, 2),
-    "three rows": keras(3, 1),
-    "columns": keras(1, 7),
+    "three rows": keras(3, 2),
+    "seven columns": keras(2, 7),
     "rows and columns at once": ONE,
     "broadcast": [(Op.BROADCAST_TO if op is Op.TILE else op, to) for op, to in ONE],
     "behind other shapes": ((Op.RESHAPE, (6, 20)), (Op.RESHAPE, (2, 3, 5, 4)), *keras(2, 3)),
@@ -121,6 +121,8 @@ STAYS: dict[str, Steps] = {
         (Op.TILE, (2, 3, 5, 4, 2)),
         (Op.RESHAPE, (2, 3, 5, 8)),
     ),
+    "rows alone": keras(3, 1),
+    "columns alone": keras(1, 7),
     "columns as rows": (
         (Op.RESHAPE, (2, 3, 5, 1, 4)),
         (Op.TILE, (2, 3, 5, 2, 4)),

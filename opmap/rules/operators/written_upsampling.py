@@ -114,8 +114,9 @@ def _repeats(image: TensorView, operators: Sequence[View]) -> bool:
     repeated = None if wanted is None else wanted.broadcast(wide)
     if view is None or repeated is None or view != repeated.reshaped(output.shape):
         return False
-    sides = zip(image.shape[1:3], factors[1:3], strict=True)
-    return factors[0] == factors[3] == 1 and all(_is_whole(*side) for side in sides)
+    if factors[0] != 1 or factors[3] != 1 or 1 in factors[1:3]:
+        return False  # of one dimension they may be the heads of attention, which has a node
+    return all(map(_is_whole, image.shape[1:3], factors[1:3]))
 
 
 def _is_whole(size: int, times: int) -> bool:
