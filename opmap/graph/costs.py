@@ -168,15 +168,19 @@ def paired_costs() -> PairedCosts:
 
 
 def rounding_costs(target: Target) -> RoundingCosts:
-    """The costs of rounded activations, by the type of weights that the CPU multiplies exactly and
-    fast: x86 with VNNI saves more by 8 bits than x86 without."""
-    return RoundingCosts(**table()[f"rounding {target.weights}"])
+    """The costs of rounded activations, by how the CPU multiplies codes: x86 with VNNI saves more
+    by 8 bits than x86 without, and with tiles still more."""
+    return RoundingCosts(**table()[f"rounding {_products(target)}"])
 
 
 def rounded_image_costs(target: Target) -> RoundedImageCosts:
-    """The costs of convolutions of rounded images, by how the CPU multiplies codes."""
-    kind = "tiles" if target.tiles and target.weights == "int8" else target.weights
-    return RoundedImageCosts(**table()[f"rounded images {kind}"])
+    """The costs of convolutions of rounded images, by the same."""
+    return RoundedImageCosts(**table()[f"rounded images {_products(target)}"])
+
+
+def _products(target: Target) -> str:
+    """By what the CPU multiplies codes exactly and fast: a type of weights, or tiles of int8."""
+    return "tiles" if target.tiles and target.weights == "int8" else target.weights
 
 
 def kind_of_cpu(weights: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from tests.ops.test_convolution_rounded import convolution
 from tests.optimised import optimised_nodes
 from tflite_ort.base.records import replace
-from tflite_ort.opmap.graph.costs import rounded_image_costs
+from tflite_ort.opmap.graph.costs import rounded_image_costs, rounding_costs
 from tflite_ort.providers import processor
 from tflite_ort.providers.traits import CPU
 from tflite_ort.providers.trials import exact_weight_type
@@ -39,11 +39,10 @@ def test_instruction_sets(monkeypatch: pytest.MonkeyPatch, flags: str) -> None:
 def test_tiles_save_more_of_a_product_of_signed_codes() -> None:
     plain = session_target(CPU)
     signed = replace(plain, weights="int8", tiles=False)
-    assert (
-        rounded_image_costs(replace(signed, tiles=True)).saved > rounded_image_costs(signed).saved
-    )
-    unsigned = replace(plain, weights="uint8")
-    assert rounded_image_costs(replace(unsigned, tiles=True)) == rounded_image_costs(unsigned)
+    unsigned = replace(plain, weights="uint8", tiles=False)
+    for costs in (rounding_costs, rounded_image_costs):
+        assert costs(replace(signed, tiles=True)).saved > costs(signed).saved
+        assert costs(replace(unsigned, tiles=True)) == costs(unsigned)
 
 
 @pytest.mark.skipif(exact_weight_type() != "int8", reason="weights are signed with VNNI")
