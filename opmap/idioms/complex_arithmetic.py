@@ -1,5 +1,4 @@
-"""Complex numbers, which are pairs of reals along the last axis: their arithmetic, and how tensors of
-them are moved."""
+"""Complex numbers, which are pairs of reals along the last axis: computed with, and moved."""
 
 from __future__ import annotations
 
