@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.elementwise import refusal
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.complex_arithmetic import as_pairs
 from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.idioms.long_runs import read_operand
 from tflite_ort.opmap.idioms.many_elements import leave_many_to_numpy
-from tflite_ort.opmap.idioms.pairs import as_pairs
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable

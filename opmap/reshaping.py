@@ -10,6 +10,7 @@ import numpy as np
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.idioms.bits import bits_of, check_types, number_of
+from tflite_ort.opmap.idioms.complex_arithmetic import as_pairs
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, transpose_as_computed
 from tflite_ort.opmap.idioms.indices import affordable, agreeing, failing, sizes_of
 from tflite_ort.opmap.idioms.movement import (
@@ -28,7 +29,6 @@ from tflite_ort.opmap.idioms.padding import (
     pads,
     symmetric,
 )
-from tflite_ort.opmap.idioms.pairs import as_pairs
 from tflite_ort.opmap.idioms.rescaled_codes import operand_to_join
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator

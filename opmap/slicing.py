@@ -9,9 +9,9 @@ import numpy as np
 
 from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.complex_arithmetic import as_pairs
 from tflite_ort.opmap.idioms.indices import agreeing, failing
 from tflite_ort.opmap.idioms.movement import integers, moved_domain, same_order
-from tflite_ort.opmap.idioms.pairs import as_pairs
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (

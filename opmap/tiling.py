@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.complex_arithmetic import as_channels, as_pairs
 from tflite_ort.opmap.idioms.computed_axes import neighbouring_axes
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.idioms.movement import (
@@ -22,7 +23,6 @@ from tflite_ort.opmap.idioms.movement import (
     narrowed,
     widened,
 )
-from tflite_ort.opmap.idioms.pairs import as_channels, as_pairs
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (

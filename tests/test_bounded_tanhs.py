@@ -11,7 +11,7 @@ from tests.test_presets import session
 from tflite_ort import export_onnx
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.serialization import serialized
-from tflite_ort.opmap.onnx_graph.writing.bounded_tanhs import bound_tanhs
+from tflite_ort.opmap.onnx_graph.writing.activations import bound_tanhs
 from tflite_ort.schema import Op
 
 EDGES = [0.0, -0.0, 1e-30, 8.9, 9.1, 17.0, 19.99, 20.0, 20.01, 44.2, 88.8, 1e30, np.inf, np.nan]

@@ -11,7 +11,7 @@ from tests.one_op import Node, T, graph_model
 from tflite_ort import Interpreter, export_onnx
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.onnx_graph.writing.equal_constants import join_equal_constants
+from tflite_ort.opmap.onnx_graph.writing.narrowing import join_equal_constants
 from tflite_ort.schema import FullyConnectedOptions, Op
 
 LSTM = "tf__bilstm_i8.tflite"

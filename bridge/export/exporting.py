@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Unpack
+from typing import Any, Unpack
 
 import onnx
 
-from tflite_ort.base.optional import late
 from tflite_ort.base.suggestions import suggestion
 from tflite_ort.base.warned import warn_caller
 from tflite_ort.batching.samples import left_open
@@ -40,6 +39,7 @@ from tflite_ort.schema import (
     InsufficientMemory,
     Model,
     ModelError,
+    OperatorView,
     Specialized,
     Untranslatable,
     read_model,
@@ -49,9 +49,6 @@ from tflite_ort.schema.values.operators import is_flex
 from tflite_ort.specialize.specialization import specialize
 from tflite_ort.versioning.resolver import OpResolver
 
-with late:  # few models have TensorFlow's operators
-    from tflite_ort.export import left_out
-
 _ADVICE = f"custom_ops='domain' writes custom operators as nodes of the domain {DOMAIN}."
 _IN_NUMPY = "Interpreter has numpy kernels for these operators."
 _ANEW = (
@@ -60,6 +57,8 @@ _ANEW = (
 )
 _NAMED = 8  # inputs in a message
 _KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
+# They have no results; see `opmap/flex/checks.py`.
+_WITHOUT_RESULT = frozenset({"FlexAssert", "FlexPrintV2"})
 
 
 def export_onnx(
@@ -308,7 +307,7 @@ def _lowered(
         graph = specialize(model, 0, given.shapes, bound.kernels, bound.preparers())
         values = first_values(graph, bound)
     if any(is_flex(code.custom_code or "") for code in given.model.operator_codes):
-        graph = left_out.without_prints(graph)
+        graph = without_prints(graph)
     shared, stateful = state
     is_asked = stateful is None and not form.state_defaults
     anew = layers_with_state(graph) if is_asked else []
@@ -359,3 +358,29 @@ def _refused(
     if all(resolver.kernels.of(op) is not None for op in refused):
         advice.append(_IN_NUMPY)
     return ExportError("\n".join([count, *lines, *advice]))
+
+
+def without_prints(graph: Specialized) -> Specialized:
+    """A subgraph and those that it calls without prints, assertions, and what only they read."""
+    operators = [_within(op) for op in graph.operators]
+    idle = {op.index for op in operators if op.name in _WITHOUT_RESULT}
+    if idle:
+        wanted = set(graph.outputs)
+        read = {t.index for op in operators if op.index in idle for t in op.present_inputs()}
+        for op in reversed(operators):
+            made = {out.index for out in op.outputs}
+            only_read = bool(made) and made <= read and made.isdisjoint(wanted)
+            if only_read and not op.bodies and not op.variables():
+                idle.add(op.index)
+                read.update(tensor.index for tensor in op.present_inputs())
+            elif op.index not in idle:
+                wanted.update(tensor.index for tensor in op.present_inputs())
+    elif all(one is other for one, other in zip(operators, graph.operators, strict=True)):
+        return graph
+    return replace(graph, operators=[op for op in operators if op.index not in idle])
+
+
+def _within(op: OperatorView[Any]) -> OperatorView[Any]:
+    bodies = tuple(map(without_prints, op.bodies))
+    same = all(one is other for one, other in zip(bodies, op.bodies, strict=True))
+    return op if same else replace(op, bodies=bodies)

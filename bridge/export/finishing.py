@@ -13,16 +13,15 @@ from tflite_ort.export.presets import SIGNED, UNSIGNED, Preset
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
 from tflite_ort.opmap.onnx_graph.serialization import serialized
+from tflite_ort.opmap.onnx_graph.writing.activations import bound_tanhs, join_clips, part_prelus
 from tflite_ort.opmap.onnx_graph.writing.agreeing_scales import agree_scales
-from tflite_ort.opmap.onnx_graph.writing.bounded_tanhs import bound_tanhs
-from tflite_ort.opmap.onnx_graph.writing.channel_pads import join_channel_pads
-from tflite_ort.opmap.onnx_graph.writing.equal_constants import join_equal_constants
-from tflite_ort.opmap.onnx_graph.writing.even_pads import cut_uneven_pads
 from tflite_ort.opmap.onnx_graph.writing.exact_products import require_exact_products
-from tflite_ort.opmap.onnx_graph.writing.joined_clips import join_clips
-from tflite_ort.opmap.onnx_graph.writing.last_reflections import reflect_last_axes
-from tflite_ort.opmap.onnx_graph.writing.narrowing import narrow_constants
-from tflite_ort.opmap.onnx_graph.writing.parted_prelus import part_prelus
+from tflite_ort.opmap.onnx_graph.writing.narrowing import join_equal_constants, narrow_constants
+from tflite_ort.opmap.onnx_graph.writing.pads import (
+    cut_uneven_pads,
+    join_channel_pads,
+    reflect_last_axes,
+)
 from tflite_ort.opmap.onnx_graph.writing.quantized_moves import (
     end_moves_in_codes,
     fold_biases,

@@ -39,6 +39,8 @@ _NARROWER: dict[ir.DataType, Sequence[npt.DTypeLike]] = {
 }
 # The largest code of a channel; most have one of the first.
 _CODES = (127, 128, 7, 8, *range(126, 8, -1), *range(6, 0, -1))
+# Others are not worth a node less; larger ones are hardly ever equal.
+_WORTH_JOINING = range(64, 1 << 20)
 
 
 class Narrow(NamedTuple):
@@ -236,3 +238,30 @@ def _fits(rows: Array, scales: Array) -> npt.NDArray[np.bool_]:
 
 def _equal(one: Array, other: Array) -> bool:
     return bool(one.tobytes() == np.ascontiguousarray(other).tobytes())
+
+
+def join_equal_constants(graph: ir.Graph) -> None:
+    """Let nodes read one of the narrow initializers of a graph that have equal elements.
+
+    Only of those that a Cast alone reads, as `narrow_constants` writes it. ONNX Runtime's optimiser
+    names constants that it makes after those that it makes them of, and fails where two layers
+    share one.
+    """
+    elsewhere = {id(v) for v, node, _ in graph.reads() if node.op_type != "Cast"}
+    elsewhere |= {id(value) for value in (*graph.inputs, *graph.outputs)}  # a state's first value
+    first: dict[tuple[ir.DataType, tuple[int, ...], bytes], ir.Value] = {}
+    joined: dict[int, ir.Value] = {}
+    for value in graph.initializers.values():
+        tensor = value.const_value
+        if tensor is None or tensor.nbytes not in _WORTH_JOINING or id(value) in elsewhere:
+            continue
+        key = tensor.dtype, tensor.shape, bytes(tensor.data())
+        found = first.setdefault(key, value)
+        if found is not value:
+            joined[id(value)] = found
+    if joined:
+        for node in graph.all_nodes():
+            node.inputs = tuple(joined.get(id(value), value) for value in node.inputs)
+        graph.initializers = {
+            name: value for name, value in graph.initializers.items() if id(value) not in joined
+        }
