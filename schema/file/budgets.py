@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 
+import numpy as np
+
 from tflite_ort.base.records import record
 from tflite_ort.schema.file.errors import BudgetExceeded
 
 # Results that are no more times larger than what they are made of count for nothing.
 ENLARGED = 64
 LEAST_BYTES = 4  # that an element of a result counts: kernels compute narrow types in 32 bits
-MOST_DIMENSIONS = 64  # of an array in numpy, which no budget can raise
+# Of an array in numpy, which no budget can raise.
+MOST_DIMENSIONS = 32 if np.__version__.startswith("1.") else 64
 
 
 @record

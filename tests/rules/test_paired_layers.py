@@ -143,10 +143,11 @@ def images_of(model: bytes, rng: np.random.Generator) -> list[Array]:
     return [drawn, ends, np.full(given["shape"], low), np.full(given["shape"], high)]
 
 
-@pytest.mark.parametrize("kept", ["cache", "tune", "nothing"])
+@pytest.mark.parametrize("kept", ["cache", "tune"])
 def test_orders_are_looked_for_where_the_result_is_kept(
     kept: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """How many are found depends on how numpy orders equal sums."""
     signed = [0, 0]
 
     def noted(graph: ir.Graph, around: NodesAround) -> None:
@@ -159,13 +160,15 @@ def test_orders_are_looked_for_where_the_result_is_kept(
     choices: dict[str, Any] = {
         "cache": {"cache": tmp_path},
         "tune": {"cache": False, "tune": Tuning(tmp_path / "tuning.json", seconds=0.01)},
-        "nothing": {"cache": False},
     }
     path = model_path("mlperf-tiny__vww_96_int8.tflite")
+    Interpreter(path, num_threads=1, cache=False).allocate_tensors()
+    free, signed[:] = list(signed), [0, 0]
     Interpreter(path, num_threads=1, **choices[kept]).allocate_tensors()
     # An order that no channel is there twice in costs nothing.
-    free = 5 <= signed[0] <= 7
-    assert signed[1] >= 12 and free is (kept == "nothing"), signed
+    assert free[0] >= 5
+    assert signed[0] > free[0]
+    assert signed[1] >= 12 <= free[1]
 
 
 @pytest.mark.parametrize("name", NETWORKS)
