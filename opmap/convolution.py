@@ -50,7 +50,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.shapes.convolution import volume_windows
 from tflite_ort.schema.values.semantics import conv_output_size, explicit_padding
-from tflite_ort.schema.values.sizes import differ, is_known
+from tflite_ort.schema.values.sizes import differ, is_known, may_differ
 
 # From the layout of a filter to the output channels, those of the input, rows and columns.
 _PERMUTATIONS = {
@@ -221,9 +221,10 @@ def conv_3d(op: OperatorView[Conv3DOptions], g: Graph) -> None:
 @translator(Op.CONV_3D_TRANSPOSE, versions=(1, 1))
 def conv_3d_transpose(op: OperatorView[Conv3DOptions], g: Graph) -> None:
     """ConvTranspose with the filter [kd, kh, kw, out, in] as [in, out, kd, kh, kw]."""
-    input, filter = op["input"], op["filter"]
-    if is_known(*op.output.shape[1:4], *input.shape[1:4]):
-        volume_convolution(op, g, "ConvTranspose", op.output.shape[1:4])
+    input, filter, made = op["input"], op["filter"], op.output.shape
+    is_stated = not may_differ((made[0], made[4]), (input.shape[0], filter.shape[3]))
+    if is_stated and is_known(*made[1:4], *input.shape[1:4]):
+        volume_convolution(op, g, "ConvTranspose", made[1:4])
         return
     check_volumes(input, filter)
     windows = volume_windows(op.options, input.shape[1:4], filter.shape[:3])

@@ -118,6 +118,10 @@ def filled(detail: Detail, tokens: Sequence[int]) -> Array:
     """
     array = np.zeros(detail["shape"], detail["dtype"])
     try:
+        if array.dtype.kind in "iu":  # before numpy 2 a number beyond it wraps
+            info = np.iinfo(array.dtype)
+            if any(not info.min <= token <= info.max for token in tokens):
+                raise OverflowError
         array.reshape(-1)[: len(tokens)] = tokens
     except OverflowError as error:
         said = f"token {max(tokens, key=abs)} is none that an input of {array.dtype} takes"

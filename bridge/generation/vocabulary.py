@@ -51,17 +51,24 @@ class Vocabulary:
         """The tokens of a text, without any that stand around it.
 
         Raises:
-            GenerationError: the tokenizer fails.
+            GenerationError: the tokenizer fails, or the text has half a character.
         """
-        return tuple(self._library.ask(b"t", text))
+        return self._tokens(b"t", text)
 
     def whole(self, text: str) -> tuple[int, ...]:
         """The tokens of a text, and those that stand around it.
 
         Raises:
-            GenerationError: the tokenizer fails.
+            GenerationError: the tokenizer fails, or the text has half a character.
         """
-        return tuple(self._library.ask(b"w", text))
+        return self._tokens(b"w", text)
+
+    def _tokens(self, kind: bytes, text: str) -> tuple[int, ...]:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:  # early versions of tokenizers leave it out
+            raise GenerationError(f"the text has half a character: {error}") from error
+        return tuple(self._library.ask(kind, text))
 
     def text(self, tokens: Sequence[int]) -> str:
         """The text of tokens.
