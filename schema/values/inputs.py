@@ -16,7 +16,7 @@ Types = frozenset[TensorType]
 
 # What an input that lists numbers takes, where its row does not tell.
 _INTEGERS = "i8 u8 i16 u16 i32 u32 i64 u64"
-# Two for each dimension, such as paddings.
+# Two for each of 64 dimensions, such as paddings.
 _MOST_LISTED = 128
 
 
