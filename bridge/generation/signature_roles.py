@@ -116,10 +116,10 @@ def filled(detail: Detail, tokens: Sequence[int]) -> Array:
     Raises:
         GenerationError: its dtype does not hold one of them.
     """
-    array = np.zeros(detail["shape"], detail["dtype"])
+    array: Array = np.zeros(detail["shape"], detail["dtype"])
     try:
         if array.dtype.kind in "iu":  # before numpy 2 a number beyond it wraps
-            info = np.iinfo(detail["dtype"])
+            info = np.iinfo(array.dtype)
             if any(not info.min <= token <= info.max for token in tokens):
                 raise OverflowError
         array.reshape(-1)[: len(tokens)] = tokens

@@ -40,12 +40,20 @@ _BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "NotEqual": np.not_equal,
     "RightShift": lambda x, y: np.right_shift(x, _amount(x, y)),
 }
+
+
+def _bits(x: Array) -> Array:
+    """The bits of each integer along a new last axis."""
+    each = np.ascontiguousarray(x).reshape(*x.shape, 1).view(np.uint8)
+    return np.unpackbits(each, axis=-1)
+
+
 _UNARY: dict[str, Callable[[Array], Array]] = {
     "Invert": np.invert,
     "IsFinite": np.isfinite,
     "IsNan": np.isnan,
     "LogicalNot": np.logical_not,
-    "PopulationCount": lambda x: np.bitwise_count(x.view(f"u{x.dtype.itemsize}")),
+    "PopulationCount": lambda x: _bits(x).sum(axis=-1, dtype=np.uint8),
 }
 
 

@@ -46,6 +46,12 @@ def _truncated(x: Array, y: Array) -> Array:
     return np.asarray(quotient + ((x != quotient * y) & ((x < 0) != (y < 0))))
 
 
+def _cut(x: Array, y: Array) -> Array:
+    """Quotients without their fractions; before numpy 2.1 trunc makes floats of integers."""
+    quotient = _truncated(x, y)
+    return quotient if _is_integer(x) else np.asarray(np.trunc(quotient))
+
+
 def _floor_divided(x: Array, y: Array) -> Array:
     return np.asarray(x // _nonzero(y) if _is_integer(x) else np.floor(x / y))
 
@@ -127,7 +133,7 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "RealDiv": np.divide,
     "SquaredDifference": _squared_difference,
     "Sub": np.subtract,
-    "TruncateDiv": lambda x, y: np.trunc(_truncated(x, y)).astype(x.dtype),
+    "TruncateDiv": _cut,
     "Xdivy": lambda x, y: _zero_where(x == 0, x / y),
     "Xlog1py": lambda x, y: _zero_where(x == 0, x * np.log1p(y)),
     "Xlogy": lambda x, y: _zero_where(x == 0, x * np.log(y)),

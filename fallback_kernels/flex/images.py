@@ -213,7 +213,8 @@ def projective(op: View, inputs: Inputs, state: State) -> Outputs:
         at_x, at_y = ((a[i] * x + a[i + 1] * y + a[i + 2]) / scale for i in (0, 3))
         at_x, at_y = outside(at_x, width), outside(at_y, height)
     seen = (scale != 0) & np.isfinite(at_x) & np.isfinite(at_y)
-    at_x, at_y = (np.where(seen, at, np.float32(-2)).clip(-2, LONGEST_SIDE) for at in (at_x, at_y))
+    most = np.float32(LONGEST_SIDE)  # before numpy 2 clip widens floats for such a whole number
+    at_x, at_y = (np.where(seen, at, np.float32(-2)).clip(-2, most) for at in (at_x, at_y))
     shape = (len(images), rows, columns)
     number = np.arange(len(images))[:, None, None]
 

@@ -14,6 +14,7 @@ import numpy as np
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms import complex_arithmetic, division
 from tflite_ort.opmap.idioms.angles import angle
+from tflite_ort.opmap.idioms.extremes import chosen
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import custom_translator, flex_translator
 from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
@@ -166,12 +167,11 @@ _OF_INTEGERS: dict[str, Emit] = {
     "TruncateDiv": division.quotient_of_integers,
 }
 _SUMS = FLOATS | INTEGERS
+_ORDERED = FLOATS | INTEGERS - {_T.UINT64}
 _BINARY: dict[str, tuple[Emit, frozenset[TensorType]]] = {
     "Add": (_node("Add"), _SUMS),
     "AddV2": (_node("Add"), _SUMS),
     "Div": (_node("Div"), FLOATS),
-    "Maximum": (_node("Max"), FLOATS | _NARROW | {_T.INT64}),
-    "Minimum": (_node("Min"), FLOATS | _NARROW | {_T.INT64}),
     "Mul": (_node("Mul"), _SUMS),
     "Pow": (_node("Pow"), FLOATS),
     "RealDiv": (_node("Div"), FLOATS),
@@ -280,11 +280,28 @@ def add_n(op: View, g: Graph) -> None:
     write_computed(g, op.output, total if values[1:] else g.op("Identity", total), layout)
 
 
+def extreme(op_type: str, g: Graph, type: TensorType, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Max or Min in the type that `type` is computed in. ONNX Runtime's nodes are wrong of 64-bit
+    integers beyond 32 bits."""
+    wide = computed_type(type) == np.int64
+    return chosen(op_type, g, x, y) if wide else g.op(op_type, x, y)
+
+
+@flex_translator("Maximum", "Minimum")
+def maximum_minimum(op: View, g: Graph) -> None:
+    """The larger or the smaller one."""
+    values, layout = operands(op, g, _ORDERED)
+    kind = op.name.removeprefix("Flex")[:3]
+    write_computed(g, op.output, extreme(kind, g, op.output.type, *values), layout)
+
+
 @flex_translator("ClipByValue")
 def clip_by_value(op: View, g: Graph) -> None:
     """Min(Max(x, low), high)."""
-    (x, low, high), layout = operands(op, g, FLOATS | _NARROW | {_T.INT64})
-    write_computed(g, op.output, g.op("Min", g.op("Max", x, low), high), layout)
+    (x, low, high), layout = operands(op, g, _ORDERED)
+    type = op.output.type
+    limited = extreme("Min", g, type, extreme("Max", g, type, x, low), high)
+    write_computed(g, op.output, limited, layout)
 
 
 @flex_translator("SelectV2")

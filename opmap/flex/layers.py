@@ -12,6 +12,7 @@ from tflite_ort.opmap.flex.elementwise import (
     FLOAT,
     FLOATS,
     INTEGERS,
+    extreme,
     read_computed,
     write_computed,
 )
@@ -39,11 +40,13 @@ def _like(g: Graph, tensor: TensorView, number: float) -> ir.Value:
 def _relu(g: Graph, x: ir.Value, tensor: TensorView) -> ir.Value:
     if tensor.type in FLOATS:
         return g.op("Relu", x)
-    return g.op("Max", x, _like(g, tensor, 0))
+    return extreme("Max", g, tensor.type, x, _like(g, tensor, 0))
 
 
 def _relu6(g: Graph, x: ir.Value, tensor: TensorView) -> ir.Value:
-    return g.op("Clip", x, _like(g, tensor, 0), _like(g, tensor, 6))
+    if tensor.type in FLOATS:
+        return g.op("Clip", x, _like(g, tensor, 0), _like(g, tensor, 6))
+    return extreme("Min", g, tensor.type, _relu(g, x, tensor), _like(g, tensor, 6))
 
 
 def _softsign(g: Graph, x: ir.Value, tensor: TensorView) -> ir.Value:

@@ -40,11 +40,12 @@ def extreme(op_type: str, op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Va
     if type is _T.FLOAT32:
         return _of_floats(op_type, op, g, a, b)
     if type in (_T.FLOAT16, _T.INT64):
-        return _chosen(op_type, g, a, b)
+        return chosen(op_type, g, a, b)
     return g.op(op_type, a, b)
 
 
-def _chosen(op_type: str, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+def chosen(op_type: str, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Max or Min by a comparison and a Where."""
     return g.op("Where", g.op("Greater" if op_type == "Max" else "Less", a, b), a, b)
 
 
@@ -53,7 +54,7 @@ def _of_floats(op_type: str, op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir
     for limit, tensor, x in ((first, second, b), (second, first, a)):
         if _limits(limit, tensor, op):
             return _limited(op_type, g, x, limit)
-    return _chosen(op_type, g, a, b) if _compares_floats(op, g) else g.op(op_type, a, b)
+    return chosen(op_type, g, a, b) if _compares_floats(op, g) else g.op(op_type, a, b)
 
 
 def _compares_floats(op: View, g: Graph) -> bool:

@@ -7,7 +7,6 @@ from math import prod
 from typing import Any
 
 from tflite_ort.base.records import field, record, replace
-from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
 from tflite_ort.schema.file.element_types import TensorType, named_types
 from tflite_ort.schema.file.errors import ModelError, Untranslatable
 from tflite_ort.schema.values.sizes import is_known
@@ -17,8 +16,8 @@ Types = frozenset[TensorType]
 
 # What an input that lists numbers takes, where its row does not tell.
 _INTEGERS = "i8 u8 i16 u16 i32 u32 i64 u64"
-# Two for each dimension, such as paddings.
-_MOST_LISTED = 2 * MOST_DIMENSIONS
+# Two for each of 64 dimensions, such as paddings.
+_MOST_LISTED = 128
 
 
 @record(eq=False)

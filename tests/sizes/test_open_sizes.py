@@ -18,6 +18,7 @@ from tflite_ort import Interpreter, export_onnx
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import (
     BitcastOptions,
+    Conv3DOptions,
     DynamicUpdateSliceOptions,
     EmbeddingLookupSparseOptions,
     MirrorPadMode,
@@ -126,6 +127,12 @@ RAGGED = {
         [T((0,), INT32), T((0, 2), INT32), wide(2, 3), T((0,)), T((4, 5))],
         [T((2, 5))],
         EmbeddingLookupSparseOptions(),
+    ),
+    "volumes of a batch": one_op_model(
+        Op.CONV_3D_TRANSPOSE,
+        [wide(2, 4, 4, 4, 3), T.constant(np.ones((2, 2, 2, 3, 2), np.float32)), T((2, 2, 2, 2, 2))],
+        [T((2, 4, 4, 4, 3))],
+        Conv3DOptions(Padding.SAME, stride_d=2, stride_w=2, stride_h=2),
     ),
     "transposed": one_op_model(
         Op.TRANSPOSE_CONV,
