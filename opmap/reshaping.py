@@ -414,6 +414,8 @@ def _blocks(
 @translator(Op.PAD, versions=(1, 6))
 def pad(op: OperatorView[Any], g: Graph) -> None:
     """Pad with the value, or without one with the code of zero in the output."""
+    if op.get("value") is None:
+        op = as_pairs(op, paddings=(0, 0))
     input, output, given = op["input"], op.output, op.get("value")
     domain = moved_domain(input, output, *(() if given is None else (given,)))
     layout = pad_layout(op, g, domain)

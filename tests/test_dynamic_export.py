@@ -285,3 +285,28 @@ def test_open_sizes_that_differ_in_the_file_are_no_batch() -> None:
     feeds = [rng.uniform(-1, 1, tensors[name].shape).astype(np.float32) for name in "xyz"]
     for got, want in zip(run(proto, feeds), litert(model, feeds), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_open_first_sizes_of_one_name_may_differ() -> None:
+    """A size that is asked of one input is not read from another."""
+    tensors = {
+        "a": T((1, 3), shape_signature=(-1, 3)),
+        "b": T((1, 4), shape_signature=(-1, 4)),
+        "shape": T((2,), TensorType.INT32),
+        "begin": T.constant(np.array([0], np.int32)),
+        "one": T.constant(np.array([1], np.int32)),
+        "count": T((1,), TensorType.INT32),
+        "five": T.constant(np.float32(5)),
+        "twice": T((1, 3)),
+        "fives": T((1,)),
+    }
+    nodes = [
+        Node(Op.ADD, ["a", "a"], ["twice"], AddOptions()),
+        Node(Op.SHAPE, ["b"], ["shape"], ShapeOptions(out_type=TensorType.INT32)),
+        Node(Op.SLICE, ["shape", "begin", "one"], ["count"]),
+        Node(Op.FILL, ["count", "five"], ["fives"]),
+    ]
+    proto = checked(graph_model(tensors, nodes, ["twice", "fives"]))
+    a, b = np.ones((2, 3), np.float32), np.ones((5, 4), np.float32)
+    twice, fives = run(proto, [a, b])
+    assert (twice.shape, fives.shape) == ((2, 3), (5,))

@@ -29,7 +29,7 @@ SOURCES = sorted(
 # Files at the root of opmap/ and fallback_kernels/ that are no families of operators.
 NO_FAMILIES = {"__init__", "registry"}
 # The same of their folders flex/.
-NO_FLEX_FAMILIES = {"__init__", "rest", "rewriting"}
+NO_FLEX_FAMILIES = {"__init__", "rest", "rewriting", "blocks"}
 
 
 REGISTRIES = (translator, custom_translator, kernel, custom_kernel)

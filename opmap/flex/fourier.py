@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.angles import angle as angle_of
+from tflite_ort.opmap.idioms.complex_arithmetic import joined
 from tflite_ort.opmap.idioms.fourier import BY_PRODUCT
 from tflite_ort.opmap.idioms.movement import integers
 from tflite_ort.opmap.onnx_graph import ir
@@ -164,13 +165,17 @@ def conjugate(op: View, g: Graph) -> None:
 
 @flex_translator("Complex")
 def pair(op: View, g: Graph) -> None:
-    """Concat of the two parts."""
+    """Concat of the two parts, each expanded to the shape of both."""
     parts = op["real"], op["imag"]
-    if may_differ(parts[0].shape, parts[1].shape) or part_dtype(op.output.dtype) != parts[0].dtype:
-        raise Untranslatable("parts of other shapes or types")
-    ends = g.ints([-1])
-    values = (g.op("Unsqueeze", g.read(part), ends) for part in parts)
-    g.write(op.output, g.op("Concat", *values, axis=-1))
+    if part_dtype(op.output.dtype) != parts[0].dtype:
+        raise Untranslatable("parts of other types")
+    real, imaginary = (g.read(part) for part in parts)
+    if may_differ(parts[0].shape, parts[1].shape):
+        sizes = g.op("Shape", imaginary), g.op("Shape", real)
+        real, imaginary = (
+            g.op("Expand", *each) for each in zip((real, imaginary), sizes, strict=True)
+        )
+    g.write(op.output, joined(g, real, imaginary))
 
 
 @flex_translator("ConjugateTranspose")

@@ -110,8 +110,7 @@ def split(op: View, g: Graph) -> None:
     if separator:
         parts, counts = texts.pieces(g, value, separator, most if most > 0 else None)
     else:
-        first, *others = _SPACES
-        value = texts.replaced(g, value, "".join(others), first)
+        value = texts.replaced(g, value, _SPACES[1:], _SPACES[0])
         parts, counts = g.op_multi("StringSplit", value, outputs=2)
     columns = g.op("Shape", parts, start=1, end=2)
     numbers = g.op("Range", g.ints(0), g.op("Squeeze", columns), g.ints(1))

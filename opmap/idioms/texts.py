@@ -104,7 +104,7 @@ def replaced(
     g: Graph, texts: ir.Value, characters: str, rewrite: str, *, runs: bool = False
 ) -> ir.Value:
     """`texts` with `rewrite` for each of some characters of ASCII, or for each run of them."""
-    first, *others = characters
+    first, others = characters[0], characters[1:]
     for other in others:
         texts = replaced(g, texts, other, first)
     parts, counts = pieces(g, texts, first)

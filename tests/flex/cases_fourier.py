@@ -111,7 +111,6 @@ def parts() -> list[Case]:
                 "Complex",
                 [x.real.copy(), x.imag[:1].copy()],
                 {"Tout": type},
-                exports=False,
                 note="wide",
             ),
             Case("ConjugateTranspose", [x, np.array([1, 0], np.int32)], {}, (1,)),

@@ -209,6 +209,7 @@ CASES = [
     Case("Fill", [ints(2, 3), scalar(7, np.float64)], constants=[0]),
     Case("Range", [scalar(1), scalar(9), scalar(3)]),
     Case("Pad", [X[0], ints(1, 0, 2, 1).reshape(2, 2)], constants=[1]),
+    Case("Pad", [np.complex64([1 + 2j, -3j]), ints(1, 2)[None]], constants=[1]),
     Case("PadV2", [X[0], ints(1, 0, 2, 1).reshape(2, 2), scalar(-1, np.float64)], constants=[1]),
     Case("MirrorPad", [X[0], ints(1, 0, 2, 1).reshape(2, 2)], {"mode": "REFLECT"}, constants=[1]),
     Case("MirrorPad", [X[0], ints(1, 0, 2, 1).reshape(2, 2)], {"mode": "SYMMETRIC"}, [1]),

@@ -101,15 +101,22 @@ def test_unary(name: str, function: Callable[[Array], Array], tmp_path: Path) ->
 
 
 def test_other_models_import_nothing_of_it() -> None:
-    """What TensorFlow's operators need is not there when a model without them runs or exports, nor
-    what proves that a batch of them is one."""
+    """What TensorFlow's operators need is not there when a model without them runs, exports or is
+    inspected, nor what proves that a batch of them is one."""
     program = """
+import contextlib
+import io
 import sys
 from tflite_ort import Interpreter, export_onnx
+from tflite_ort.command.cli import main
 interpreter = Interpreter(sys.argv[1])
 interpreter.allocate_tensors()
 interpreter.invoke()
 export_onnx(sys.argv[1])
+with contextlib.redirect_stdout(io.StringIO()) as told, contextlib.suppress(SystemExit):
+    sys.argv[1:] = ["inspect", sys.argv[1]]
+    main()
+assert "CONV_2D" in told.getvalue()
 print(*sys.modules)
 """
     given = [sys.executable, "-c", program, str(digits_model("float32"))]
