@@ -33,7 +33,6 @@ from tflite_ort.schema import (
     Op,
     ReverseSequenceOptions,
     SubOptions,
-    TensorType,
 )
 
 # How far results may be from LiteRT's default kernels: quanta, or a share of the largest value.
