@@ -156,7 +156,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
             wrong("equal values are not in the order of their positions", "TOPK_V2"),
             wrong(
                 "it divides integers and takes their powers as floats",
-                *("DIV", "POW"),
+                *("DIV", "FLOOR_DIV", "POW"),
                 where=conditions.on(TensorType.INT32),
             ),
             wrong("its LSTM has no peepholes", *_LSTMS, where=conditions.peepholes),

@@ -34,16 +34,43 @@ def quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def floor_quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Floor(Div) in double, as in TFLite: a float32 quotient could round up to an integer. Of
-    integers in 64 bits what is left of the dividend without the remainder is divided."""
+    """Floor(Div) in double, as in TFLite: a float32 quotient could round up to an integer, but not
+    one of 8 or 16 bits. Without ONNX Runtime's own kernels, 32-bit integers stay integers."""
     leave_many_to_numpy(g, op.output.shape, "quotients")
-    if op.output.type is not _T.FLOAT32:
-        wide, divisor = g.cast(a, ir.DataType.INT64), _divisor(op, g, b)
-        whole = g.op("Sub", wide, g.op("Mod", wide, divisor))
-        return g.cast(g.op("Div", whole, divisor), op.output.dtype)
-    first, second = (g.cast(value, ir.DataType.DOUBLE) for value in (a, b))
+    wide, type_ = ir.DataType.DOUBLE, op.output.type
+    if type_ is not _T.FLOAT32:
+        divisor = _divisor(op, g, b)
+        if type_ is _T.INT32 and not g.target.exact_integers:
+            return _floor_of_int32(op, g, a, (b, divisor))
+        b, wide = divisor, wide if type_ is _T.INT32 else ir.DataType.FLOAT
+    first, second = (g.cast(value, wide) for value in (a, b))
     floor = g.op("Floor", g.op("Div", first, second))
     return g.cast(floor, op.output.dtype)
+
+
+def _floor_of_int32(
+    op: View, g: Graph, a: ir.Value, divisors: tuple[ir.Value, ir.Value]
+) -> ir.Value:
+    """The quotient of 32-bit integers by a divisor, which is given in 64 bits too."""
+    known, (narrow, wide) = op["input2"].data, divisors
+    if known is None or not np.all(known > 0):
+        floor = floor_of_integers(g, g.cast(a, ir.DataType.INT64), wide)
+        return g.cast(floor, ir.DataType.INT32)
+    if _is_index(a):
+        return g.op("Div", a, narrow)
+    dividend = g.cast(a, ir.DataType.INT64)
+    quotient = g.op("Div", dividend, wide)
+    rest = g.op("Sub", dividend, g.op("Mul", quotient, wide))
+    below = g.cast(g.op("Less", rest, g.ints(0)), ir.DataType.INT64)
+    return g.cast(g.op("Sub", quotient, below), ir.DataType.INT32)
+
+
+def _is_index(value: ir.Value) -> bool:
+    """Whether a value holds indices, which are not below 0."""
+    node = ir.before_reshapes(value).producer()
+    while node is not None and node.op_type == "Cast" and node.inputs[0] is not None:
+        node = ir.before_reshapes(node.inputs[0]).producer()
+    return node is not None and node.op_type in ("ArgMax", "ArgMin")
 
 
 def _real_divisor(op: View, g: Graph, b: ir.Value) -> ir.Value:

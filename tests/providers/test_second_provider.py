@@ -33,7 +33,6 @@ from tflite_ort.schema import (
     Op,
     ReverseSequenceOptions,
     SubOptions,
-    TensorType,
 )
 
 # How far results may be from LiteRT's default kernels: quanta, or a share of the largest value.
@@ -128,11 +127,11 @@ def test_a_graph_that_it_cannot_compile_goes_to_the_cpu() -> None:
 
 @pytest.mark.openvino
 def test_what_it_leaves_to_the_cpu_does_not_cut_its_graphs() -> None:
-    """FLOOR_DIV divides doubles, which it has none of; with nodes of its own graph on the CPU it
-    would compute all of that graph's 8-bit layers in floats."""
-    numbers = T(SHAPE, TensorType.INT32)
+    """FLOOR_DIV of floats divides doubles, which it has none of; with nodes of its own graph on the
+    CPU it would compute all of that graph's 8-bit layers in floats."""
+    numbers = T(SHAPE)
     tensors = dict.fromkeys(("x", "sum", "product", "quotient", "rest", "result"), numbers)
-    tensors["two"] = T.constant(np.array([2], np.int32))
+    tensors["two"] = T.constant(np.array([2], np.float32))
     nodes = [
         Node(Op.ADD, ["x", "x"], ["sum"], AddOptions()),
         Node(Op.MUL, ["sum", "x"], ["product"], MulOptions()),
@@ -144,7 +143,7 @@ def test_what_it_leaves_to_the_cpu_does_not_cut_its_graphs() -> None:
     rows = allocated(model, providers=[OPENVINO, CPU]).delegation()
     assert [row.provider for row in rows] == [OPENVINO, OPENVINO, CPU, OPENVINO, OPENVINO]
     assert "leaves nodes of it" in rows[2].reason
-    x = np.arange(-3, 3, dtype=np.int32).reshape(SHAPE)
+    x = np.arange(-3, 3, dtype=np.float32).reshape(SHAPE)
     got, _ = ours(model, [x], providers=[OPENVINO, CPU])
     np.testing.assert_array_equal(got[0], (x * x - x) * x)
 
