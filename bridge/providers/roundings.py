@@ -11,6 +11,15 @@ from tflite_ort.providers.provider_traits import Rounding
 from tflite_ort.schema import TensorType
 
 _WIDE = conditions.on(TensorType.INT16)
+# Providers that compute in floats.
+UNROUNDED = (
+    Rounding(
+        "activations of floats that meet weights of codes are not rounded to 8 bits, as TFLite's are",
+        frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"}),
+        conditions.hybrid,
+        share=0.02,
+    ),
+)
 # Qualcomm's NPU, in its emulator.
 HTP = (
     Rounding("the last bit of its floats is its own", frozenset({"DEQUANTIZE"}), share=2.0**-20),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tflite_ort.base.optional import late
 from tflite_ort.providers import conditions
 from tflite_ort.providers.provider_traits import ProviderTraits, WrongResult, wrong
-from tflite_ort.providers.roundings import HTP
+from tflite_ort.providers.roundings import HTP, UNROUNDED
 from tflite_ort.schema import TensorType
 
 with late:
@@ -160,6 +160,16 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 where=conditions.on(TensorType.INT32),
             ),
             wrong("its LSTM has no peepholes", *_LSTMS, where=conditions.peepholes),
+            wrong(
+                "behind a mean of codes it takes another zero point",
+                *("MEAN", "SUM"),
+                where=conditions.few_axes_of_codes,
+            ),
+            wrong(
+                "products of 16-bit codes are off by 2^-10 of the largest",
+                "FULLY_CONNECTED",
+                where=conditions.on(TensorType.INT16),
+            ),
             wrong(_TRANSFORMED, "RFFT2D", where=conditions.transforms_columns),
             wrong(_TRANSFORMED, "CUSTOM", where=lambda op: "FFT" in op.name),
             wrong("its sums of codes have 24 bits", "SVDF", where=conditions.far_sums),
@@ -187,6 +197,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 instead=_FIXED_SIZES,
             ),
         ),
+        rounds=UNROUNDED,
     ),
     # By default it multiplies floats as TF32.
     "CUDAExecutionProvider": ProviderTraits(
@@ -369,6 +380,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
             wrong(_REVERSED, "MIRROR_PAD", where=conditions.symmetric),
             wrong(_REVERSED, "STRIDED_SLICE", where=conditions.backwards),
         ),
+        rounds=UNROUNDED,
     ),
 }
 
