@@ -14,7 +14,7 @@ _WIDE = conditions.on(TensorType.INT16)
 # Providers that compute in floats.
 UNROUNDED = (
     Rounding(
-        "activations of floats that meet weights of codes are not rounded to 8 bits, as TFLite's are",
+        "it does not round activations of floats that meet weights of codes, as TFLite does",
         frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"}),
         conditions.hybrid,
         share=0.02,

@@ -23,6 +23,7 @@ from tflite_ort.schema import (
     BitcastOptions,
     Conv2DOptions,
     DivOptions,
+    FullyConnectedOptions,
     LocalResponseNormalizationOptions,
     MirrorPadMode,
     MirrorPadOptions,
@@ -99,6 +100,30 @@ LARGE = np.arange(36, dtype=np.float32).reshape(2, 6, 3)
 CASES |= {
     "divided": (Op.DIV, [PAIR] * 2, [PAIR], DivOptions(), [LOWEST, LOWEST[::-1].copy()]),
     "power": (Op.POW, [PAIR] * 2, [PAIR], PowOptions(), [LOWEST // 2, np.array([1, 2], np.int32)]),
+    "means": (
+        Op.MEAN,
+        [T((2, 6, 3), INT8, scale=0.5, zero_point=3), AXIS],
+        [T((2, 3), INT8, scale=0.5, zero_point=3)],
+        ReducerOptions(),
+        [LARGE.astype(np.int8)],
+    ),
+    "products": (
+        Op.FULLY_CONNECTED,
+        [
+            T((1, 4), TensorType.INT16, scale=5e-4, zero_point=0),
+            T.constant(np.array([[1, -2, 3, 127]], np.int8), scale=0.01, zero_point=0),
+        ],
+        [T((1, 1), TensorType.INT16, scale=2e-3, zero_point=0)],
+        FullyConnectedOptions(),
+        [np.array([[32767, -32767, 5, 300]], np.int16)],
+    ),
+    "columns": (
+        Op.RFFT2D,
+        [T((4, 8)), operand(4, 8)],
+        [T((4, 5), TensorType.COMPLEX64)],
+        None,
+        [np.arange(32, dtype=np.float32).reshape(4, 8)],
+    ),
     "start": (
         Op.STRIDED_SLICE,
         [T((4,)), PLACE, operand(0), operand(1)],
