@@ -166,12 +166,6 @@ def hybrid(op: View) -> bool:
     return weights.is_quantized and weights.type is not TensorType.FLOAT32
 
 
-def few_axes_of_codes(op: View) -> bool:
-    """Whether the data are codes of three dimensions or fewer."""
-    data = op.inputs[0]
-    return data is not None and data.is_quantized and len(data.shape) < 4
-
-
 def far_sums(op: View) -> bool:
     """Whether sums of an SVDF of codes, with the 24 bits of a float, may be half a quantum off."""
     if not op["input"].is_quantized or op["weights_time"].data is None:

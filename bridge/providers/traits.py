@@ -118,6 +118,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
             symmetric_weights=True,
             kept_axes=True,
             transforms_rows=True,
+            real_means=True,
             usual_activations=True,
             fallback=True,
         ),
@@ -160,11 +161,6 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 where=conditions.on(TensorType.INT32),
             ),
             wrong("its LSTM has no peepholes", *_LSTMS, where=conditions.peepholes),
-            wrong(
-                "behind a mean of codes it takes another zero point",
-                *("MEAN", "SUM"),
-                where=conditions.few_axes_of_codes,
-            ),
             wrong(
                 "products of 16-bit codes are off by 2^-10 of the largest",
                 "FULLY_CONNECTED",
