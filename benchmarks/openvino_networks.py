@@ -3,7 +3,8 @@ TFLite files.
 
     python -m benchmarks.openvino_networks measure RECORD [--precision bf16] [--seconds S]
         [--limit SECONDS] [--models FOLDER]... [NAME...]
-    python -m benchmarks.openvino_networks page RECORD... > docs/openvino_networks.md
+    python -m benchmarks.openvino_networks page benchmarks/results/openvino_networks_*.json \\
+        > docs/openvino_networks.md
 
 For each network, in a process of its own: how far its results are from LiteRT's, and LiteRT's own
 kernels from each other (`benchmarks.on_provider`), and what OpenVINO leaves. In less than full
@@ -97,7 +98,9 @@ def measured(path: Path, precision: str, seconds: float) -> dict[str, Any]:
     try:
         wanted = runs(litert(path, "default"), feeds)
     except (RuntimeError, ValueError):  # of operators that it does not have
-        wanted, record["beside_cpu"] = runs(cpu, feeds), True
+        anew = Interpreter(path, num_threads=1, resolver=WellKnownOpResolver())
+        anew.allocate_tensors()
+        wanted, record["beside_cpu"] = runs(anew, feeds), True
     found = distances(ours, runs(ours, feeds), wanted, path, feeds, RIGHT)
     record |= {key: each if key == "right" else _short(each) for key, each in found.items()}
     if slow and seconds:

@@ -166,6 +166,13 @@ def hybrid(op: View) -> bool:
     return weights.is_quantized and weights.type is not TensorType.FLOAT32
 
 
+def wide_codes(op: View) -> bool:
+    """Whether the first input or result are codes of 16 bits."""
+    tensors = (*op.inputs[:1], *op.outputs[:1])
+    found = (each for each in tensors if each is not None and each.type is TensorType.INT16)
+    return any(each.is_quantized for each in found)
+
+
 def far_sums(op: View) -> bool:
     """Whether sums of an SVDF of codes, with the 24 bits of a float, may be half a quantum off."""
     if not op["input"].is_quantized or op["weights_time"].data is None:
