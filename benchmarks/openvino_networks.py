@@ -63,8 +63,9 @@ Made by `python -m benchmarks.openvino_networks page` from the records of
 difference from LiteRT's results: in quanta (steps of the scale) of quantized results, as a part of
 the largest value of others; of networks with operators that LiteRT does not have, from the results
 of ONNX Runtime's CPU provider. "LiteRT's spread" is how far LiteRT's other kernels are from its
-default ones, of networks that are more than a quantum or 1e-5 off. Times are milliseconds of
-processor time, on one thread.
+default ones, of networks that are more than a quantum or 1e-5 off. An output that is near 0 for
+random inputs is off by a large part of itself. Times are milliseconds of processor time, on one
+thread.
 
 [delegates.md](delegates.md#openvino) says how to choose OpenVINO, and what it computes otherwise.
 """
@@ -248,7 +249,7 @@ def _timed(each: Mapping[str, Any]) -> list[str]:
         return [""] * 5
     found = each["times"]
     own = f"{found['own']:.2f} ({_beside(each):.2f})" if "own" in found else "does not read it"
-    loads = (f"{each[name] or 0:.0f}" for name in ("load", "second_load"))
+    loads = (f"{each[name]:.0f}" if each[name] else "" for name in ("load", "second_load"))
     return [f"{found['ours']:.2f}", own, f"{found['cpu']:.2f}", *loads]
 
 
