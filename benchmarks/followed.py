@@ -99,7 +99,7 @@ def _beside_litert(
     for index in range(len(model.subgraphs[0].operators)):
         op = operator_view(model, 0, index, tensors)
         row = traits.rounding(op)
-        about = {"operator": op.name, "index": index, "type": _type_of(op)}
+        about = {"operator": op.name, "index": index, "type": type_of(op)}
         try:
             right = next(litert.isolated(index, [values]).outputs)
         except BridgeError as error:
@@ -113,7 +113,8 @@ def _beside_litert(
         yield op, about | {"apart": apart, "most": most, "codes": codes}
 
 
-def _type_of(op: OperatorView[Any]) -> str:
+def type_of(op: OperatorView[Any]) -> str:
+    """The type of its first result, in words."""
     if not op.outputs:
         return "?"
     output = op.outputs[0]

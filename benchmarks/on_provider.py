@@ -223,8 +223,8 @@ def farthest(got: Any, wanted: Any, codes: Sequence[float]) -> tuple[float, floa
                 return float("inf"), float("inf")
             if not a.size or a.dtype.kind not in "fiub":
                 continue
-            apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
-            apart[np.isnan(a.astype(np.float64)) & np.isnan(b.astype(np.float64))] = 0
+            a, b = a.astype(np.float64), b.astype(np.float64)
+            apart = np.where((np.isnan(a) & np.isnan(b)) | (a == b), 0, np.abs(a - b))
             most = float(np.nan_to_num(apart, nan=np.inf).max())
             if code:
                 quanta = max(quanta, round(most / code, 2))

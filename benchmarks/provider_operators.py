@@ -1,14 +1,15 @@
 """Which operators of real networks run on an execution provider, and how far each is from LiteRT.
 
     python -m benchmarks.provider_operators measure PROVIDER [--precision P]
-        [--only quantized|floats] [--sample N] [--limit SECONDS] [--again] [NAME...]
+        [--only quantized|floats] [--sample N] [--cover] [--limit SECONDS] [--again] [NAME...]
     python -m benchmarks.provider_operators page > docs/provider_operators.md
 
 `measure` holds each operator of a network against LiteRT's on the inputs that it got there
 (`benchmarks.followed`). Each network has a process of its own, which is ended after `--limit`. The
 record of a provider, `benchmarks/results/provider_operators_NAME.json`, is written after each
 network. A second run goes on where the first one ended; `--again` measures anew. `--sample` takes
-so many networks, of all sizes. A NAME is a part of file names.
+so many networks, of all sizes; `--cover` takes a network, the small ones first, if it has an
+operator of a type that those before it do not have. A NAME is a part of file names.
 
 It fails if an operator is farther from LiteRT than the provider's row in
 `tflite_ort.providers.traits` allows.
@@ -19,14 +20,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.followed import type_of
 from benchmarks.on_provider import in_processes, paths
 from tflite_ort.base.files import write_text
 from tflite_ort.command.benchmark import machine
 from tflite_ort.providers.names import short_name
+from tflite_ort.schema import read_model
+from tflite_ort.schema.values.resolve import operator_view, tensor_views
 
 RESULTS = Path(__file__).parent / "results"
 PREFIX = "provider_operators_"
@@ -153,7 +157,21 @@ def measure(given: argparse.Namespace) -> int:
 def _sampled(given: argparse.Namespace) -> Sequence[Path]:
     """The networks that are asked for, the small ones first."""
     found = sorted(paths([], given.names, given.only), key=lambda path: path.stat().st_size)
+    found = list(_covering(found)) if given.cover else found
     return found[:: max(1, len(found) // given.sample)] if given.sample else found
+
+
+def _covering(found: Sequence[Path]) -> Iterator[Path]:
+    """The networks that have an operator of a type that those before them do not have."""
+    seen = set[str]()
+    for path in found:
+        model = read_model(path)
+        tensors, count = tensor_views(model, 0), len(model.subgraphs[0].operators)
+        views = (operator_view(model, 0, index, tensors) for index in range(count))
+        kinds = {f"{op.name} {type_of(op)}" for op in views}
+        if kinds - seen:
+            yield path
+        seen |= kinds
 
 
 def main() -> int:
@@ -164,6 +182,7 @@ def main() -> int:
     parser.add_argument("--precision", default="full")
     parser.add_argument("--only", choices=["quantized", "floats"], default="")
     parser.add_argument("--sample", type=int, default=0, metavar="N")
+    parser.add_argument("--cover", action="store_true", help="networks for each operator and type")
     parser.add_argument(
         "--limit", type=float, default=LIMIT, metavar="SECONDS", help="of a network"
     )

@@ -90,7 +90,7 @@ def _reduce_reals(op: OperatorView[ReducerOptions], g: Graph, name: str, layout:
     the same in any order, which ONNX Runtime changes with the number of rows."""
     input, output = op["input"], op.output
     terms, mean = _known_terms(op), name == "ReduceMean"
-    if g.target.paired_codes:
+    if g.target.paired_codes or g.target.real_means:
         _reduce(op, g, name, layout, Domain.REAL)
         return
     if takes_exact_sum(g, input, output, terms):

@@ -35,6 +35,7 @@ from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.opmap.onnx_graph.writing.half_floats import halve
 from tflite_ort.providers.exported_state import PAIRS, take_first_values
 from tflite_ort.providers.provider import ON_CPU
+from tflite_ort.providers.traits import traits_of
 from tflite_ort.schema import ExportError, Model, TensorType
 from tflite_ort.tuning.session_target import session_target
 from tflite_ort.version import __version__
@@ -163,7 +164,14 @@ class Form:
         preset = self.preset
         signed = "int8" if preset.quantization in (SIGNED, PAIRED) else weights
         gates, paired = preset.quantization == UNSIGNED, preset.quantization == PAIRED
-        made = Target(signed or "uint8", paired_codes=paired, exact=self.exact, exact_gates=gates)
+        made = replace(
+            traits_of(preset.provider).target,
+            weights=signed or "uint8",
+            paired_codes=paired,
+            exact=self.exact,
+            exact_gates=gates,
+            fallback=False,
+        )
         if preset.cpu_kernels:
             made = session_target(ON_CPU.name)
             made = replace(made, carried_boundary=False, fallback=False)
@@ -171,8 +179,6 @@ class Form:
         return replace(
             made,
             hybrid=self.hybrid(hybrid),
-            kept_axes=preset.kept_axes,
-            usual_activations=preset.usual_activations,
             opset=self.opset,
             channels_first=frozenset(self.nchw),
             ignored_clip=self.lstm_clip == "ignore",

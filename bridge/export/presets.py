@@ -61,8 +61,7 @@ class Preset:
         bounded_tanhs: Tanh and Softplus read numbers up to 20 alone.
         even_pads: transposed convolutions take off as much at both ends.
         joined_channels: channels that are added are joined, not padded.
-        kept_axes: reductions keep the axes that they reduce.
-        usual_activations: recurrent nodes have the activations of ONNX's defaults and Relu alone.
+        provider: the nodes are those of ONNX Runtime's sessions on it.
         last_reflections: the first two axes are not reflected.
         plain: weights are initializers, never computed of narrower ones.
         cpu_kernels: nodes are those that ONNX Runtime's own kernels for the CPU run fastest.
@@ -82,8 +81,7 @@ class Preset:
     bounded_tanhs: bool = False
     even_pads: bool = False
     joined_channels: bool = False
-    kept_axes: bool = False
-    usual_activations: bool = False
+    provider: str = ""
     last_reflections: bool = False
     plain: bool = False
     cpu_kernels: bool = False
@@ -173,8 +171,7 @@ PRESETS: Mapping[str, Preset] = {
         "OpenVINO. It multiplies in 8 bits only if the weights are signed.",
         opset=19,
         quantization=SIGNED,
-        kept_axes=True,
-        usual_activations=True,
+        provider="OpenVINOExecutionProvider",
         plain=True,
     ),
     "qnn": Preset(

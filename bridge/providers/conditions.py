@@ -158,6 +158,21 @@ def computed(position: int) -> Callable[[View], bool]:
     return found
 
 
+def hybrid(op: View) -> bool:
+    """Whether activations of floats meet weights of codes."""
+    data, weights = op.inputs[0], op.inputs[1]
+    if data is None or weights is None or data.type is not TensorType.FLOAT32:
+        return False
+    return weights.is_quantized and weights.type is not TensorType.FLOAT32
+
+
+def wide_codes(op: View) -> bool:
+    """Whether the first input or result are codes of 16 bits."""
+    tensors = (*op.inputs[:1], *op.outputs[:1])
+    found = (each for each in tensors if each is not None and each.type is TensorType.INT16)
+    return any(each.is_quantized for each in found)
+
+
 def far_sums(op: View) -> bool:
     """Whether sums of an SVDF of codes, with the 24 bits of a float, may be half a quantum off."""
     if not op["input"].is_quantized or op["weights_time"].data is None:

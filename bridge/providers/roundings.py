@@ -11,6 +11,16 @@ from tflite_ort.providers.provider_traits import Rounding
 from tflite_ort.schema import TensorType
 
 _WIDE = conditions.on(TensorType.INT16)
+# Providers that compute in floats.
+UNROUNDED = (
+    Rounding(
+        "it does not round activations of floats that meet weights of codes, as TFLite does",
+        frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"}),
+        conditions.hybrid,
+        share=0.02,
+    ),
+    Rounding("it adds floats in another order", frozenset({"MEAN", "SUM"}), share=1e-4),
+)
 # Qualcomm's NPU, in its emulator.
 HTP = (
     Rounding("the last bit of its floats is its own", frozenset({"DEQUANTIZE"}), share=2.0**-20),

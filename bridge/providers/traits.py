@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tflite_ort.base.optional import late
 from tflite_ort.providers import conditions
 from tflite_ort.providers.provider_traits import ProviderTraits, WrongResult, wrong
-from tflite_ort.providers.roundings import HTP
+from tflite_ort.providers.roundings import HTP, UNROUNDED
 from tflite_ort.schema import TensorType
 
 with late:
@@ -118,6 +118,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
             symmetric_weights=True,
             kept_axes=True,
             transforms_rows=True,
+            real_means=True,
             usual_activations=True,
             fallback=True,
         ),
@@ -160,6 +161,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 where=conditions.on(TensorType.INT32),
             ),
             wrong("its LSTM has no peepholes", *_LSTMS, where=conditions.peepholes),
+            wrong("inside a network it is far off in 16-bit codes", where=conditions.wide_codes),
             wrong(_TRANSFORMED, "RFFT2D", where=conditions.transforms_columns),
             wrong(_TRANSFORMED, "CUSTOM", where=lambda op: "FFT" in op.name),
             wrong("its sums of codes have 24 bits", "SVDF", where=conditions.far_sums),
@@ -187,6 +189,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 instead=_FIXED_SIZES,
             ),
         ),
+        rounds=UNROUNDED,
     ),
     # By default it multiplies floats as TF32.
     "CUDAExecutionProvider": ProviderTraits(
@@ -369,6 +372,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
             wrong(_REVERSED, "MIRROR_PAD", where=conditions.symmetric),
             wrong(_REVERSED, "STRIDED_SLICE", where=conditions.backwards),
         ),
+        rounds=UNROUNDED,
     ),
 }
 

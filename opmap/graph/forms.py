@@ -124,6 +124,7 @@ class Target:
         kept_axes: a reduction does not leave out the axes that it reduces; a Squeeze does.
         transforms_rows: a DFT is of rows [N, length, 1]. Its axis is 1, as it was before opset 20
             where none is said.
+        real_means: means and sums of codes are computed as real numbers, within a quantum.
         usual_activations: recurrent nodes have no other activations than those of ONNX's defaults
             and Relu.
         hybrid: how float activations meet integer weights: ``"float"``, the weights dequantised, or
@@ -167,6 +168,7 @@ class Target:
     symmetric_weights: bool = False
     kept_axes: bool = False
     transforms_rows: bool = False
+    real_means: bool = False
     usual_activations: bool = False
     hybrid: str = "float"
     carried_boundary: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import onnx
 import pytest
 
 from tests.lstm_models import Lstm
+from tests.models import model_path
 from tests.nodes_around import AROUND
 from tests.rnn_models import Svdf
 from tflite_ort import export_onnx
@@ -92,6 +94,17 @@ def test_exports_for_openvino() -> None:
         sums = [each for each in nodes_of(Svdf().model(), target) if each.op_type == "ReduceSum"]
         kept = {x.i for each in sums for x in each.attribute if x.name == "keepdims"} or {1}
         assert kept == keeps
+
+
+def test_uint8_weights_for_openvino_have_no_zero_point() -> None:
+    """With one it multiplies floats."""
+    path = Path(model_path("tflite-support__mobilenet_v2_1.0_224_quant.tflite"))
+    graph = export_onnx(path, for_="openvino").graph
+    constants = {each.name: onnx.numpy_helper.to_array(each) for each in graph.initializer}
+    read = [node.input for node in graph.node if node.op_type == "DequantizeLinear"]
+    filters = [each for each in read if np.ndim(constants.get(each[0], 0)) == 4]
+    symmetric = [each for each in filters if not any(constants[x].any() for x in each[2:])]
+    assert (len(filters), len(symmetric)) == (53, 36)  # the others are depthwise
 
 
 def test_recurrent_nodes_for_openvino_have_usual_activations() -> None:
