@@ -295,11 +295,11 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
             sides = zip(output.shape[1:3], input.shape[1:3], strict=True)
             value = _repeated(g, value, layout, [new // old for new, old in sides])
     else:
-        sizes = list(layout.order(input.shape))
+        shape = list(layout.order(input.shape))
         for axis in (2, 1):
             along = layout.axis(axis, 4)
-            value = picked(g, value, sizes, g.ints(picks[axis - 1]), along)
-            sizes[along] = output.shape[axis]
+            value = picked(g, value, shape, g.ints(picks[axis - 1]), along)
+            shape[along] = output.shape[axis]
     g.write(output, value, layout=layout, domain=domain)
 
 

@@ -101,6 +101,11 @@ def keeps_axes(target: Target) -> bool:
     return target.kept_axes
 
 
+def rounding(target: Target) -> bool:
+    """For devices that round floats."""
+    return bool(target.no_floats)
+
+
 def blocks(target: Target) -> bool:
     """For graphs whose floats have their channels in blocks."""
     return bool(target.block)

@@ -6,7 +6,16 @@ measures them anew.
 
 from __future__ import annotations
 
-from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, blocks, cpu, keeps_axes, paired
+from tflite_ort.opmap.rules.rule import (
+    Rule,
+    Stage,
+    any_target,
+    blocks,
+    cpu,
+    keeps_axes,
+    paired,
+    rounding,
+)
 from tflite_ort.schema import Op
 
 _TIME = (frozenset({Op.RESHAPE, Op.CONV_2D}), frozenset({Op.EXPAND_DIMS, Op.CONV_2D}))
@@ -302,7 +311,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "moves of floats as moves of codes",
-        *(_LOWERING, "lowerings.moved_codes:moved_codes", _MOVES, paired),
+        *(_LOWERING, "lowerings.moved_codes:moved_codes", _MOVES, rounding),
         *(_EXACT, "on an NPU: style transfer", _TESTS + "test_moved_floats.py"),
     ),
     Rule(

@@ -30,7 +30,7 @@ def moved_codes(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
         Untranslatable: they are no codes.
     """
     input = op.present_inputs()[0]
-    if not g.target.no_floats or input.type is not TensorType.FLOAT32 or input.is_constant:
+    if input.type is not TensorType.FLOAT32 or input.is_constant:
         return ()
     layout = g.layout(input)
     found = _codes_of(g, g.read(input, layout=layout))

@@ -16,7 +16,7 @@ from tflite_ort.opmap.rules.operators.matching import Producers, may_follow
 from tflite_ort.opmap.rules.operators.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.opmap.rules.rule import Rule, Stage
 from tflite_ort.opmap.rules.table import RULES
-from tflite_ort.schema import Op
+from tflite_ort.schema import Op, TensorType
 from tflite_ort.versioning.registry import Registry
 
 with late:
@@ -117,6 +117,9 @@ def returned(around: GroupsAround) -> Iterator[Group]:
     if sum(op.op is Op.TRANSPOSE for op in around.operators) > 1:
         for chain in returns.chains(around.producers):
             taken = any(each.index in around.grouped for each in chain.operators)
+            floats = chain.operators[0].output.type is TensorType.FLOAT32
+            if floats and around.target.no_floats:
+                continue  # each is asked whether it moves codes
             if around.own(chain.operators) and not taken:
                 yield Group(chain.members, chain.plan, chain.operators[-1])
 
