@@ -32,13 +32,18 @@ def onnxruntime_runner():
 
 
 def mobile_runner():
+    from onnxruntime.tools.convert_onnx_models_to_ort import (
+        OptimizationStyle,
+        convert_onnx_models_to_ort,
+    )
+
     run_session = onnxruntime_runner()
 
     def run(file, inputs, outputs):
-        tool = "onnxruntime.tools.convert_onnx_models_to_ort"
         with tempfile.TemporaryDirectory() as name:
             shutil.copyfile(file, f"{name}/m.onnx")
-            command(sys.executable, "-m", tool, name, "--optimization_style", "Runtime")
+            styles = [OptimizationStyle.Runtime]
+            convert_onnx_models_to_ort(Path(name), optimization_styles=styles)
             return run_session(f"{name}/m.with_runtime_opt.ort", inputs, outputs)
 
     return run

@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from tflite_ort.opmap import rules
-from tflite_ort.opmap.rules.rule import Rule, Stage, any_target, blocks, cpu, keeps_axes, paired
+from tflite_ort.opmap.rules.rule import (
+    Rule,
+    Stage,
+    any_target,
+    blocks,
+    cpu,
+    keeps_axes,
+    paired,
+    rounding,
+)
 from tflite_ort.opmap.rules.table import RULES
 
 RECORD = Path(__file__).parent / "results" / "rules.json"
@@ -58,6 +67,7 @@ _TARGETS = {
     blocks: "CPUs with blocked floats",
     paired: "NPUs",
     keeps_axes: "OpenVINO",
+    rounding: "devices that round floats",
 }
 
 
