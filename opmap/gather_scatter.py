@@ -48,8 +48,12 @@ _LAST = np.iinfo(np.int64).max
 @translator(Op.GATHER, versions=(1, 8))
 def gather(op: OperatorView[GatherOptions], g: Graph) -> None:
     """Gather; with batch dimensions, GatherND between two Transposes that move `axis` forward."""
+    gathered(op, g, moved_domain(op["input"], op.output))
+
+
+def gathered(op: OperatorView[GatherOptions], g: Graph, domain: Domain) -> None:
+    """`gather`, of the input in a domain."""
     input, positions, output = op["input"], op["positions"], op.output
-    domain = moved_domain(input, output)
     axis, batch = gather_axes(input.rank, positions.rank, op.options.axis, op.options.batch_dims)
     indices = bounded(g, positions, input.shape[axis])
     # ONNX Runtime's Gather takes one text of each row.

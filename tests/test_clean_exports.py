@@ -348,11 +348,12 @@ def test_constants_are_narrow_where_the_file_would_be_larger() -> None:
     assert np.array_equal(got, large[:4] + small[:4])
 
 
-# By network, the most nodes and the most Casts of its export.
+# By network, the most nodes and the most Casts of its export. Constants may take 1.04 times the
+# room that they have in the model: with 1.2 there were 8, 20 and 25 Casts, and larger files.
 MOST = {
-    "pypi-mediapipe__face_landmark": (110, 8),
-    "pypi-mediapipe__hand_landmark_lite": (125, 20),
-    "npm-mediapipe-holistic__pose_landmark_lite": (225, 25),
+    "pypi-mediapipe__face_landmark": (120, 20),
+    "pypi-mediapipe__hand_landmark_lite": (140, 34),
+    "npm-mediapipe-holistic__pose_landmark_lite": (246, 47),
     "mlperf-tiny__kws_ref_model": (62, 0),
     "tf__gru_f32": (5, 0),
 }

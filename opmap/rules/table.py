@@ -265,6 +265,11 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "", "tests/ops/test_lookup.py"),
     ),
     Rule(
+        "large tables of codes",
+        *(_LOWERING, "lowerings.large_tables:large_tables", (Op.GATHER,), cpu),
+        *(_EXACT, "memory: no copy of a table", "tests/providers/test_large_tables.py"),
+    ),
+    Rule(
         "GridSample",
         *(_LOWERING, "lowerings.sampled_grid:sampled_grid", ("TransformTensorBilinear",), cpu),
         *("order of float sums", "MediaPipe's face mesh with attention", "tests/test_warp.py"),

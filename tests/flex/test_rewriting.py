@@ -36,7 +36,7 @@ def test_a_place_is_taken_by_operators_that_there_are(case: Case) -> None:
 def test_every_rewriting_has_a_case() -> None:
     names = {name for name in flex_table.names() if rewriting_of(name) is not None}
     # Their cases are models of several operators.
-    whole = ("checkpoints", "lists", "tables", "tensor_arrays", "variables")
+    whole = ("checkpoints", "datasets", "lists", "tables", "tensor_arrays", "variables")
     others = {name for name in names if flex_table.family_of(name) in whole}
     assert names - others <= {case.operator for case in REWRITTEN} | {"DebugGradientIdentity"}
 
