@@ -302,14 +302,15 @@ def test_dequantized_models_give_the_numbers_of_the_codes(seed: int) -> None:
     interpreter = Interpreter(model_content=content)
     (x,) = drawn(interpreter, seed).values()
     codes = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    want = (codes.astype(np.float32) + 128) * np.float32(0.004)
+    unit, most = np.float32(0.004), np.float32(0.004) * np.float32(255)
+    want = (codes.astype(np.float32) + 128) * unit
     real = (x.astype(np.float32) + 7) * np.float32(0.05)
     model = export_onnx(content, dequantize=True, float_io=True, check=True)
     (got,) = session(model).run(None, {"x": real})
-    assert want.max() == np.float32(0.004) * 255, "the sample is to reach the end of its range"
+    assert want.max() == most, "the sample is to reach the end of its range"
     np.testing.assert_allclose(got, want, atol=0.12)
     assert got.min() >= 0
-    assert got.max() <= np.float32(0.004) * 255
+    assert got.max() <= most
 
 
 def test_dequantized_models_keep_their_types_outside() -> None:

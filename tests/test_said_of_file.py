@@ -16,7 +16,7 @@ from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, said_of_file
 NOTHING: Any = None
 RAISED: dict[str, Callable[[], object]] = {
     "a shape": lambda: np.zeros(3).reshape(-1, 0),
-    "a number": lambda: np.uint8(300),
+    "a number": lambda: np.int64(1 << 80),
     "an input": lambda: (1,)[len("abc")],
     "a key": lambda: {}[2],
     "by zero": lambda: 1 // 0,

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+# From numpy 2.1 on a device can be named.
+_NAMED = tuple(map(int, np.__version__.split(".")[:2])) >= (2, 1)
+_WHERE: dict[str, Any] = {"device": "cpu"} if _NAMED else {}
 # What a library raises whose array cannot be given away, or is on a device that it does not leave.
 _REFUSED = (AssertionError, BufferError, RuntimeError, TypeError, ValueError)
 
@@ -20,7 +23,7 @@ def host_array(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)) or not hasattr(value, "__dlpack__"):
         return value
     try:
-        return np.from_dlpack(value, device="cpu")
+        return np.from_dlpack(value, **_WHERE)
     except _REFUSED as error:
         try:
             array = np.asarray(value)
