@@ -208,12 +208,14 @@ def _scales(rows: Array) -> Array | None:
     """The scale of every row of which its numbers are multiples from -128 to 127."""
     peaks = np.abs(rows).max(axis=1, initial=np.float32(0))
     scales, waiting = np.ones(len(rows), np.float32), np.flatnonzero(peaks)
+    first = rows[:, :_SAMPLE]  # tells most that are not
     for code in _CODES:
         for step in range(3):
             if not waiting.size:
                 return scales
             tried = _near(peaks[waiting], np.float32(code))[step]
-            fits = _fits(rows[waiting], tried[:, None])
+            fits = _fits(first[waiting], tried[:, None])
+            fits[fits] = _fits(rows[waiting[fits]], tried[fits, None])
             scales[waiting[fits]] = tried[fits]
             waiting = waiting[~fits]
     return None if waiting.size else scales
