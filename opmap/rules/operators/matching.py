@@ -91,6 +91,12 @@ class Producers(DefUse):
         super().__init__(operators, results)
         self._sources: dict[int, list[View]] = {}
 
+    def replaced(self, made: Mapping[int, View], gone: Collection[int]) -> Sequence[View]:
+        """The operators, by index with others in the place of some, and without some."""
+        if not made:
+            return self.operators
+        return [made.get(op.index, op) for op in self.operators if op.index not in gone]
+
     def fresh(self) -> Iterator[int]:
         """Indices for new tensors."""
         tensors = chain.from_iterable((*op.present_inputs(), *op.outputs) for op in self.operators)

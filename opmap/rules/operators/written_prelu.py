@@ -56,9 +56,7 @@ def with_prelu(
                 made[op.index] = _prelu(op, found[_X], slopes)
                 gone |= found.operators.keys() - {op.index}
                 break
-    if made:
-        operators = [made.get(op.index, op) for op in operators if op.index not in gone]
-    return operators, MappingProxyType({})
+    return producers.replaced(made, gone), MappingProxyType({})
 
 
 @cache

@@ -55,9 +55,7 @@ def with_upsampling(
             constant = TensorView(next(fresh), "", TensorType.INT32, sizes.shape, sizes)
             made[op.index] = _resize(op, chain.image, constant)
             gone |= {each.index for each in chain.operators} - {op.index}
-    if made:
-        operators = [made.get(op.index, op) for op in operators if op.index not in gone]
-    return operators, MappingProxyType({})
+    return producers.replaced(made, gone), MappingProxyType({})
 
 
 def _chain(op: View, producers: Producers) -> _Chain | None:
