@@ -305,6 +305,7 @@ def longer_transforms(model: Model) -> Model:
         if index in subgraph.inputs:
             rows = np.array([1, 2], np.int32)
             model = with_data(model, graph, index, rows.tobytes())
+            model = with_tensor(model, graph, index, is_variable=False)
             left = tuple(each for each in subgraph.inputs if each != index)
             model = replace(with_graph(model, graph, inputs=left), signature_defs=())
         elif values is not None and values.dtype == np.int32 and values[-1] == 1:
