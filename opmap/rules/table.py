@@ -340,6 +340,11 @@ RULES: tuple[Rule, ...] = (
         *("order of float sums", "", _TESTS + "test_same_numbers.py"),
     ),
     Rule(
+        "hard sigmoids",
+        *(_NODES, "nodes.hard_sigmoids:join_hard_sigmoids", ("Clip",), cpu),
+        *("order of float sums", "1.19 MobileNetV3", _TESTS + "test_hard_sigmoids.py"),
+    ),
+    Rule(
         "blocks of channels",
         *(_NODES, "nodes.blocks:keep_blocks", ("Conv",), blocks),
         *("order of float sums", "1.33 face mesh", "tests/rules/test_blocks.py"),
