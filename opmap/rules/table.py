@@ -36,6 +36,11 @@ _SIGNS = (Op.GREATER, Op.GREATER_EQUAL, Op.LESS, Op.LESS_EQUAL)
 _SLOPED = (frozenset({Op.NEG, Op.RELU}), *(frozenset({each, Op.MUL}) for each in _SIGNS))
 _CELLS_OF_CODES = (Op.LSTM, Op.UNIDIRECTIONAL_SEQUENCE_LSTM)
 _REPEATED = frozenset({Op.RESHAPE, Op.TILE}), frozenset({Op.RESHAPE, Op.BROADCAST_TO})
+_BROADCAST = tuple(
+    frozenset({move, each})
+    for move in (Op.RESHAPE, Op.SQUEEZE)
+    for each in (Op.ADD, Op.SUB, Op.MUL, Op.DIV)
+)
 _REDUCING = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 _ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
 
@@ -75,6 +80,11 @@ RULES: tuple[Rule, ...] = (
         "written upsampling",
         *(_OPERATORS, "operators.written_upsampling:with_upsampling", _REPEATED, any_target),
         *(_EXACT, "1.18 drawn networks", _TESTS + "test_written_upsampling.py"),
+    ),
+    Rule(
+        "needless reshapes",
+        *(_OPERATORS, "operators.needless_reshapes:without_reshapes", _BROADCAST, any_target),
+        *(_EXACT, "1.09 drawn networks", _TESTS + "test_needless_reshapes.py"),
     ),
     Rule(
         "sequences as images",
