@@ -350,6 +350,11 @@ RULES: tuple[Rule, ...] = (
         *("order of float sums", "", _TESTS + "test_same_numbers.py"),
     ),
     Rule(
+        "indices from the end",
+        *(_NODES, "nodes.indices_from_end:read_from_end", ("Gather",), cpu),
+        *(_EXACT, "1.22 drawn transformers", _TESTS + "test_indices_from_end.py"),
+    ),
+    Rule(
         "hard sigmoids",
         *(_NODES, "nodes.hard_sigmoids:join_hard_sigmoids", ("Clip",), cpu),
         *("order of float sums", "1.19 MobileNetV3", _TESTS + "test_hard_sigmoids.py"),
