@@ -355,6 +355,11 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "1.22 drawn transformers", _TESTS + "test_indices_from_end.py"),
     ),
     Rule(
+        "negated layers",
+        *(_NODES, "nodes.negated_layers:negate_layers", ("Neg",), cpu),
+        *("sign of a zero", "1.09 drawn networks", _TESTS + "test_negated_layers.py"),
+    ),
+    Rule(
         "hard sigmoids",
         *(_NODES, "nodes.hard_sigmoids:join_hard_sigmoids", ("Clip",), cpu),
         *("order of float sums", "1.19 MobileNetV3", _TESTS + "test_hard_sigmoids.py"),
