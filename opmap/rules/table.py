@@ -135,6 +135,11 @@ RULES: tuple[Rule, ...] = (
         *("1.5e-7; 4e-8 below -16", "1.80 EfficientNet-B0", _TESTS + "test_sigmoid.py"),
     ),
     Rule(
+        "Mish",
+        *(_TREES, "operators.mish:MISHES", (frozenset({Op.EXP, Op.LOG}),), cpu),
+        *("3e-7 of each number", "1.13 drawn networks", _TESTS + "test_mish.py"),
+    ),
+    Rule(
         "attention over a cache",
         *(_TREES, "operators.cached_attention:CACHED_ATTENTION", _ATTENTION, any_target),
         *("3e-6 of the largest value", "2.48 tinyllama", _TESTS + "test_cached_attention.py"),
