@@ -237,6 +237,11 @@ RULES: tuple[Rule, ...] = (
         *("1.2e-7", "1.15 drawn networks", _TESTS + "test_elu_in_parts.py"),
     ),
     Rule(
+        "TANH by a sigmoid",
+        *(_LOWERING, "lowerings.tanh_by_sigmoid:tanh_by_sigmoid", (Op.TANH,), cpu),
+        *(_EXACT, "1.14 drawn networks", _TESTS + "test_tanh_by_sigmoid.py"),
+    ),
+    Rule(
         "softmax of floats",
         *(_LOWERING, "lowerings.softmax_of_floats:softmax_of_floats", (Op.SOFTMAX,), cpu),
         *(_EXACT, "1.05 bert int8", "tests/test_lowerings.py"),
