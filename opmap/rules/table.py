@@ -135,6 +135,12 @@ RULES: tuple[Rule, ...] = (
         *("1.5e-7; 4e-8 below -16", "1.80 EfficientNet-B0", _TESTS + "test_sigmoid.py"),
     ),
     Rule(
+        "NEG of codes",
+        *(_TREES, "operators.negated_codes:NEGATIVES"),
+        *((frozenset({Op.DEQUANTIZE, Op.NEG, Op.QUANTIZE}),), cpu),
+        *(_EXACT, "1.05 drawn transformers", _TESTS + "test_negated_codes.py"),
+    ),
+    Rule(
         "Mish",
         *(_TREES, "operators.mish:MISHES", (frozenset({Op.EXP, Op.LOG}),), cpu),
         *("3e-7 of each number", "1.13 drawn networks", _TESTS + "test_mish.py"),
