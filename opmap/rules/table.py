@@ -36,6 +36,11 @@ _SIGNS = (Op.GREATER, Op.GREATER_EQUAL, Op.LESS, Op.LESS_EQUAL)
 _SLOPED = (frozenset({Op.NEG, Op.RELU}), *(frozenset({each, Op.MUL}) for each in _SIGNS))
 _CELLS_OF_CODES = (Op.LSTM, Op.UNIDIRECTIONAL_SEQUENCE_LSTM)
 _REPEATED = frozenset({Op.RESHAPE, Op.TILE}), frozenset({Op.RESHAPE, Op.BROADCAST_TO})
+_BROADCAST = tuple(
+    frozenset({move, each})
+    for move in (Op.RESHAPE, Op.SQUEEZE)
+    for each in (Op.ADD, Op.SUB, Op.MUL, Op.DIV)
+)
 _REDUCING = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 _ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
 
@@ -75,6 +80,11 @@ RULES: tuple[Rule, ...] = (
         "written upsampling",
         *(_OPERATORS, "operators.written_upsampling:with_upsampling", _REPEATED, any_target),
         *(_EXACT, "1.18 drawn networks", _TESTS + "test_written_upsampling.py"),
+    ),
+    Rule(
+        "needless reshapes",
+        *(_OPERATORS, "operators.needless_reshapes:without_reshapes", _BROADCAST, any_target),
+        *(_EXACT, "1.09 drawn networks", _TESTS + "test_needless_reshapes.py"),
     ),
     Rule(
         "sequences as images",
@@ -123,6 +133,17 @@ RULES: tuple[Rule, ...] = (
         "sigmoid times its input",
         *(_TREES, "operators.sigmoid:SIGMOIDS", (frozenset({Op.LOGISTIC}),), any_target),
         *("1.5e-7; 4e-8 below -16", "1.80 EfficientNet-B0", _TESTS + "test_sigmoid.py"),
+    ),
+    Rule(
+        "NEG of codes",
+        *(_TREES, "operators.negated_codes:NEGATIVES"),
+        *((frozenset({Op.DEQUANTIZE, Op.NEG, Op.QUANTIZE}),), cpu),
+        *(_EXACT, "1.05 drawn transformers", _TESTS + "test_negated_codes.py"),
+    ),
+    Rule(
+        "Mish",
+        *(_TREES, "operators.mish:MISHES", (frozenset({Op.EXP, Op.LOG}),), cpu),
+        *("3e-7 of each number", "1.13 drawn networks", _TESTS + "test_mish.py"),
     ),
     Rule(
         "attention over a cache",
@@ -220,6 +241,11 @@ RULES: tuple[Rule, ...] = (
         "ELU in parts",
         *(_LOWERING, "lowerings.elu_in_parts:elu_in_parts", (Op.ELU,), cpu),
         *("1.2e-7", "1.15 drawn networks", _TESTS + "test_elu_in_parts.py"),
+    ),
+    Rule(
+        "TANH by a sigmoid",
+        *(_LOWERING, "lowerings.tanh_by_sigmoid:tanh_by_sigmoid", (Op.TANH,), cpu),
+        *(_EXACT, "1.14 drawn networks", _TESTS + "test_tanh_by_sigmoid.py"),
     ),
     Rule(
         "softmax of floats",
@@ -338,6 +364,21 @@ RULES: tuple[Rule, ...] = (
         "transforms of short rows",
         *(_LOWERING, "lowerings.short_rows:short_rows", (Op.RFFT2D,), cpu),
         *("order of float sums", "", _TESTS + "test_same_numbers.py"),
+    ),
+    Rule(
+        "indices from the end",
+        *(_NODES, "nodes.indices_from_end:read_from_end", ("Gather",), cpu),
+        *(_EXACT, "1.22 drawn transformers", _TESTS + "test_indices_from_end.py"),
+    ),
+    Rule(
+        "negated layers",
+        *(_NODES, "nodes.negated_layers:negate_layers", ("Neg",), cpu),
+        *("sign of a zero", "1.09 drawn networks", _TESTS + "test_negated_layers.py"),
+    ),
+    Rule(
+        "hard sigmoids",
+        *(_NODES, "nodes.hard_sigmoids:join_hard_sigmoids", ("Clip",), cpu),
+        *("order of float sums", "1.19 MobileNetV3", _TESTS + "test_hard_sigmoids.py"),
     ),
     Rule(
         "blocks of channels",

@@ -10,10 +10,12 @@ import pytest
 from tests.one_op import Node, T, graph_model
 from tests.optimised import optimised_nodes
 from tests.oracle import litert
+from tests.rules.builder import Builder
 from tests.rules.trees import answers, unfused
-from tflite_ort.schema import Op
+from tflite_ort.schema import Op, ReducerOptions
 
 SHAPE = (4, 64)
+KEPT = ReducerOptions(keep_dims=True)
 X = np.linspace(-60, 60, 256, dtype=np.float32).reshape(SHAPE)
 
 
@@ -36,6 +38,13 @@ LOST = {
     "silu, product": (*SILU, PRODUCT),
     "silu, sum": (*SILU, (Op.ADD, ["y", "x"], "z")),
     "sigmoid, sum": (SIGMOID, (Op.ADD, ["s", "b"], "z")),
+    "sum of sigmoids, product": (
+        SIGMOID,
+        (Op.NEG, ["x"], "u"),
+        (Op.LOGISTIC, ["u"], "t"),
+        (Op.ADD, ["s", "t"], "y"),
+        PRODUCT,
+    ),
     "sigmoid, factor, product": (SIGMOID, (Op.MUL, ["s", "b"], "y"), PRODUCT),
 }
 TOLD = {
@@ -56,11 +65,25 @@ TOLD = {
 def test_one_node_where_it_is_lost(name: str) -> None:
     content = model(*LOST[name])
     counts = optimised_nodes(content)
-    assert counts["Sigmoid"] + counts["QuickGelu"] == 1, counts
+    sigmoids = sum(op is Op.LOGISTIC for op, _, _ in LOST[name])
+    assert counts["Sigmoid"] + counts["QuickGelu"] == sigmoids, counts
     assert not counts["Exp"], counts
     (got,), (want,), (theirs,) = (f(content, [X]) for f in (answers, unfused, litert))
     for reference in (want, theirs):
         np.testing.assert_allclose(got, reference, rtol=0, atol=1e-6 * np.abs(want).max())
+
+
+def test_the_largest_of_several() -> None:
+    b = Builder()
+    largest = b.op(Op.LOGISTIC, [b.input("x", *SHAPE)], SHAPE)
+    largest = b.op(Op.REDUCE_MAX, [largest, b.constant([1], np.int32)], (4, 1), KEPT)
+    weights = b.constant(np.linspace(-1, 1, 8).reshape(8, 1))
+    content = graph_model(
+        b.tensors, b.nodes, [b.op(Op.FULLY_CONNECTED, [largest, weights], (4, 8))]
+    )
+    assert optimised_nodes(content)["Sigmoid"] == 1
+    (got,), (theirs,) = (f(content, [X]) for f in (answers, litert))
+    np.testing.assert_allclose(got, theirs, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", TOLD)

@@ -12,7 +12,7 @@ Array = npt.NDArray[Any]
 
 # Nodes that compute each element from the same elements of maps, and may have scalar constants.
 BY_ELEMENT = frozenset({"Add", "Clip", "Exp", "HardSwish", "Mul", "Neg", "Reciprocal", "Relu"})
-BY_ELEMENT |= {"Sigmoid", "Sub", "Tanh"}
+BY_ELEMENT |= {"HardSigmoid", "Sigmoid", "Sub", "Tanh"}
 
 
 def is_convolution(node: ir.Node) -> bool:

@@ -53,11 +53,13 @@ Array = npt.NDArray[Any]
 _POOLS = frozenset({"MaxPool", "AveragePool", "GlobalAveragePool"})
 # Nodes of which a channel of the result depends on this channel alone, and is finite for zeros.
 _BY_CHANNEL = _POOLS | {"Add", "Clip", "Max", "Min", "Mul", "PRelu", "Relu", "Resize", "Sigmoid"}
-_BY_CHANNEL |= {"Tanh"}
+_BY_CHANNEL |= {"HardSigmoid", "HardSwish", "Tanh"}
+# Nodes that stay in blocks as a part of the convolution before them.
+_PARTS = frozenset({"Clip", "HardSigmoid", "HardSwish"})
 # Nodes that ONNX Runtime runs in blocks where their inputs are in blocks.
 _IN_BLOCKS = _POOLS | {"Add", "Mul", "Relu", "Sigmoid", "Tanh"}
 # Nodes that put their results into blocks, and those that would be better off with blocks.
-_BLOCKED = _IN_BLOCKS | {"Conv", "Clip", "Resize"}
+_BLOCKED = _IN_BLOCKS | _PARTS | {"Conv", "Resize"}
 
 
 def keep_blocks(graph: ir.Graph, around: NodesAround) -> None:
@@ -255,7 +257,7 @@ def _loose(node: ir.Node, found: Sequence[int], uses: Uses) -> Sequence[int] | N
     """
     if node.op_type in ("Conv", "Resize") and not node.domain:
         return []
-    if node.op_type == "Clip":
+    if node.op_type in _PARTS:
         return [] if _is_part_of_convolution(node, uses) else [0]
     if node.op_type not in _IN_BLOCKS or node.domain:
         return None
@@ -310,9 +312,9 @@ def _repeated(graph: ir.Graph, node: ir.Node, cells: set[int]) -> Sequence[ir.No
     return [resize]
 
 
-def _is_part_of_convolution(clip: ir.Node, uses: Uses) -> bool:
-    """Whether ONNX Runtime makes `clip` a part of the convolution before it."""
-    source = clip.inputs[0]
+def _is_part_of_convolution(node: ir.Node, uses: Uses) -> bool:
+    """Whether ONNX Runtime makes `node` a part of the convolution before it."""
+    source = node.inputs[0]
     producer = None if source is None else source.producer()
     if source is None or producer is None or producer.op_type != "Conv":
         return False

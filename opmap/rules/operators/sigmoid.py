@@ -28,7 +28,7 @@ _SUMS = frozenset(
         Op.QUANTIZE,
     }
 )
-# They pass numbers on, scaled, moved or averaged.
+# They pass numbers on, scaled, moved or averaged, or one of several.
 _PASSES = frozenset(
     {
         Op.MUL,
@@ -44,6 +44,9 @@ _PASSES = frozenset(
         Op.MEAN,
         Op.AVERAGE_POOL_2D,
         Op.MAX_POOL_2D,
+        Op.REDUCE_MAX,
+        Op.DEPTH_TO_SPACE,
+        Op.SPACE_TO_DEPTH,
         Op.RESIZE_BILINEAR,
         Op.RESIZE_NEAREST_NEIGHBOR,
     }
@@ -71,7 +74,9 @@ def is_lost(tensor: TensorView, producers: Producers) -> bool:
         for op in producers.readers(value):
             if op.op in _SUMS or (op.op in _ADDITIONS and _hides(op, value, producers)):
                 continue
-            if op.op not in _PASSES or not _is_moderate(op):
+            # What is off in several sigmoids is added where they are.
+            passes = op.op in _PASSES or op.op in _ADDITIONS
+            if not passes or not _is_moderate(op):
                 return False
             waiting += [out for out in op.outputs if out.index not in seen]
             seen.update(out.index for out in op.outputs)
