@@ -398,8 +398,8 @@ def _blocks(
     domain = moved_domain(input, output)
     kind = carried_type(input)
     everywhere = g.target.fallback or name == "DepthToSpace" or kind is not TensorType.UINT8
-    known = domain is Domain.STORED and kind in _BLOCKED_BY_ORT and everywhere
-    layout = g.layout(input) if known else Layout.LAST
+    known = domain is Domain.STORED and kind in _BLOCKED_BY_ORT
+    layout = g.layout(input) if known and everywhere else Layout.LAST
     if known and not is_known(*input.shape[1:]):
         layout = Layout.FIRST
     value = g.read(input, layout=layout, domain=domain)

@@ -28,6 +28,7 @@ from tflite_ort.schema import (
     Pool2DOptions,
     ReshapeOptions,
     ShapeOptions,
+    SpaceToDepthOptions,
     SqueezeOptions,
     StridedSliceOptions,
     TensorType,
@@ -143,6 +144,71 @@ def test_images_of_any_size(padding: Padding, stride: int) -> None:
         for shape in ((1, 8, 8, 4), (2, 7, 10, 4), (1, 3, 3, 4)):
             image = np.random.default_rng(1).normal(size=shape).astype(np.float32)
             assert_close(run(proto, [image])[0], litert(model, [image])[0], 0, 1e-5, str(shape))
+
+
+def padded_to_pairs(type: TensorType, dilated: bool) -> bytes:
+    """An image, padded to pairs of rows and columns, through a CONV_2D of every second cell, as
+    TFLite dilates it where sizes are open; or through SPACE_TO_DEPTH and a CONV_2D."""
+    scale = None if type is TensorType.FLOAT32 else 0.1
+    image, ones = (1, 5, 4, 3), np.ones((2, 1, 1, 3 if dilated else 12))
+    narrow = ones.astype(np.float32 if scale is None else np.int8)
+    bias = np.zeros(2, np.float32 if scale is None else np.int32)
+    tensors = {
+        "x": T(image, type, scale, shape_signature=(-1, -1, -1, 3)),
+        "sizes": T((4,), TensorType.INT32),
+        "from": T.constant(np.int32([1])),
+        "to": T.constant(np.int32([3])),
+        "area": T((2,), TensorType.INT32),
+        "two": T.constant(np.int32([2, 2])),
+        "more": T((2,), TensorType.INT32),
+        "none": T.constant(np.int32([0, 0])),
+        "frame": T((2, 2), TensorType.INT32),
+        "nothing": T.constant(np.int32([[0, 0]])),
+        "pads": T((4, 2), TensorType.INT32),
+        "padded": T((1, 6, 4, 3), type, scale),
+        "blocks": T((4, 3, 2, 3) if dilated else (1, 3, 2, 12), type, scale),
+        "w": T.constant(narrow, scale=None if scale is None else 0.5),
+        "b": T.constant(bias, scale=None if scale is None else 0.05),
+        "c": T((4, 3, 2, 2) if dilated else (1, 3, 2, 2), type, None if scale is None else 1.5),
+        "y": T((1, 5, 4, 2), type, None if scale is None else 1.5),
+    }
+    nodes = [
+        Node(Op.SHAPE, ["x"], ["sizes"], ShapeOptions(TensorType.INT32)),
+        Node(Op.STRIDED_SLICE, ["sizes", "from", "to", "from"], ["area"], StridedSliceOptions()),
+        Node(Op.FLOOR_MOD, ["area", "two"], ["more"]),
+        Node(Op.PACK, ["none", "more"], ["frame"], PackOptions(2, axis=1)),
+    ]
+    conv = Conv2DOptions(Padding.VALID, 1, 1)
+    code = 1 if scale is None else 3
+    if dilated:
+        nodes += [
+            Node(Op.SPACE_TO_BATCH_ND, ["x", "two", "frame"], ["blocks"], version=2),
+            Node(Op.CONV_2D, ["blocks", "w", "b"], ["c"], conv, code),
+            Node(Op.BATCH_TO_SPACE_ND, ["c", "two", "frame"], ["y"], version=2),
+        ]
+    else:
+        joined = ConcatenationOptions(axis=0)
+        nodes += [
+            Node(Op.CONCATENATION, ["nothing", "frame", "nothing"], ["pads"], joined),
+            Node(Op.PAD, ["x", "pads"], ["padded"], version=2),
+            Node(Op.SPACE_TO_DEPTH, ["padded"], ["blocks"], SpaceToDepthOptions(2), 2),
+            Node(Op.CONV_2D, ["blocks", "w", "b"], ["c"], conv, code),
+        ]
+    named = {name for node in nodes for name in (*node.inputs, *node.outputs)}
+    used = {name: tensor for name, tensor in tensors.items() if name in named}
+    return graph_model(used, nodes, ["y" if dilated else "c"])
+
+
+@pytest.mark.parametrize("type", [TensorType.FLOAT32, TensorType.INT8])
+@pytest.mark.parametrize("dilated", [False, True])
+def test_paddings_that_depend_on_an_open_size(type: TensorType, dilated: bool) -> None:
+    """They leave the channels as they are, of which a convolution needs the number."""
+    model = padded_to_pairs(type, dilated)
+    proto = checked(model, input_shapes={"x": ("n", "h", "w", 3)})
+    for size in ((1, 5, 4, 3), (2, 4, 7, 3), (3, 9, 1, 3)):
+        rng = np.random.default_rng(sum(size))
+        x = T(size, type, None if type is TensorType.FLOAT32 else 0.1).random(rng)
+        assert_close(run(proto, [x])[0], litert(model, [x])[0], 0, 1e-6, f"{size}")
 
 
 def test_sizes_that_cannot_stay_open_are_fixed_with_a_warning() -> None:

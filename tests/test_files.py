@@ -158,6 +158,41 @@ def test_an_export_that_is_killed_between_its_files_leaves_the_earlier_one(
     assert (read(), weights()) == (before, {"m.onnx.data"})
 
 
+def made_by_others(target: Path, model: Path) -> None:
+    export_onnx(model, target, external_data=True)
+    graph = onnx.load(target, load_external_data=False)
+    graph.producer_name = "pytorch"
+    target.write_bytes(graph.SerializeToString())
+
+
+def no_graph(target: Path, model: Path) -> None:
+    target.write_text("m.onnx.data")
+
+
+@pytest.mark.parametrize("before", [None, no_graph, made_by_others])
+def test_weights_of_others_stay(before: Any, model: Path, tmp_path: Path) -> None:
+    """Whatever they are called: other graphs may read them."""
+    target = tmp_path / "m.onnx"
+    if before is not None:
+        before(target, model)
+    others = [tmp_path / f"m.onnx.{name}" for name in ("data", f"{12345:016x}.data")]
+    for path in others:
+        path.write_bytes(path.name.encode())
+    for source in (model, sums(11), model):
+        export_onnx(source, target, external_data=True)
+        assert len(list(tmp_path.glob("m.onnx.*"))) == 3
+    assert [each.read_bytes().decode() for each in others] == [each.name for each in others]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
+def test_a_pipe_in_the_place_of_weights(model: Path, tmp_path: Path) -> None:
+    """Nobody reads it: to write to it would wait for ever."""
+    target, data = tmp_path / "m.onnx", tmp_path / "m.onnx.data"
+    os.mkfifo(data)
+    export_onnx(model, target, external_data=True)
+    assert onnx.load(target).graph.node and stat.S_ISFIFO(data.stat().st_mode)
+
+
 def test_external_data_has_no_place_beside_a_device(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

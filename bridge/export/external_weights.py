@@ -2,7 +2,7 @@
 
 A graph and its weights take their names one after the other. So that a graph never finds the
 weights of another export, weights that differ from those that are there get another name. Then the
-graph is replaced, and at last the weights that were there are removed.
+graph is replaced, and at last the weights that it had are removed, if the library has written it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from tflite_ort.base.files import remove
-from tflite_ort.opmap.onnx_graph import ir
+import onnx
+from google.protobuf.message import DecodeError
+
+from tflite_ort.opmap.onnx_graph.ir import PRODUCER, DataType, Graph
 from tflite_ort.opmap.onnx_graph.serialization import Place
+from tflite_ort.schema.file.errors import UnreadableModel
+from tflite_ort.schema.file.plain_files import open_plain
 
 # What is smaller stays in the graph; the others begin where pages do, to be mapped.
 _EXTERNAL_BYTES = 1024
@@ -33,35 +37,46 @@ class _Stream(Protocol):
     def write(self, data: memoryview, /) -> int: ...
 
 
-def data_path(output: str | os.PathLike[str], graph: ir.Graph) -> Path:
-    """Where the weights of a graph go: to ``<output>.data``, or, if other weights are there, to
+def data_path(output: str | os.PathLike[str], graph: Graph) -> Path:
+    """Where the weights of a graph go: to ``<output>.data``, or, if something else is there, to
     ``<output>.<digest>.data``."""
     path, digest = Path(f"{os.fspath(output)}.data"), _Digest()
-    if not path.is_file():
+    if not os.path.lexists(path):
         return path
     write_weights(graph, digest, path.name)
-    with suppress(OSError), path.open("rb") as stream:
+    with suppress(OSError, UnreadableModel), open_plain(path) as stream:
         if hashlib.file_digest(stream, "sha256").hexdigest() == digest.hexdigest():
             return path
     return Path(f"{os.fspath(output)}.{digest.hexdigest()[:_DIGITS]}.data")
 
 
-def remove_earlier(output: str | os.PathLike[str], data: Path) -> None:
-    """Remove the weights of earlier exports of the same name, which no graph reads now."""
+def earlier_data(output: str | os.PathLike[str], data: Path) -> list[Path]:
+    """The weights that the graph under this name reads, if an export has written it, other than
+    `data`: nothing reads them when it is replaced."""
     name = re.escape(Path(output).name)
-    earlier = re.compile(rf"{name}(\.[0-9a-f]{{{_DIGITS}}})?\.data")
-    for path in data.parent.iterdir():
-        if path.name != data.name and earlier.fullmatch(path.name):
-            with suppress(OSError):  # the command reads it
-                remove(path)
+    pattern = re.compile(rf"{name}(\.[0-9a-f]{{{_DIGITS}}})?\.data")
+    found = [path for path in data.parent.iterdir() if pattern.fullmatch(path.name)]
+    others = [path for path in found if path.name != data.name]
+    named = _named_weights(output) if others else frozenset()
+    return [path for path in others if path.name in named]
 
 
-def write_weights(graph: ir.Graph, stream: _Stream, location: str) -> dict[str, Place]:
+def _named_weights(output: str | os.PathLike[str]) -> frozenset[str]:
+    """The files that a graph of the library reads; none of one that others have made."""
+    with suppress(OSError, DecodeError):
+        model = onnx.load(output, load_external_data=False)
+        if model.producer_name == PRODUCER:
+            entries = (entry for each in model.graph.initializer for entry in each.external_data)
+            return frozenset(entry.value for entry in entries if entry.key == "location")
+    return frozenset()
+
+
+def write_weights(graph: Graph, stream: _Stream, location: str) -> dict[str, Place]:
     """Write the large initializers one after the other; returns where they are."""
     places = {}
     for name, value in graph.initializers.items():
         tensor = value.const_value
-        if tensor is None or tensor.dtype is ir.DataType.STRING or tensor.nbytes < _EXTERNAL_BYTES:
+        if tensor is None or tensor.dtype is DataType.STRING or tensor.nbytes < _EXTERNAL_BYTES:
             continue
         start = -stream.tell() % _ALIGNMENT + stream.tell()
         stream.seek(start)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TypedDict
 
 import onnx
 
-from tflite_ort.base.files import is_replaceable, write_bytes, writing
+from tflite_ort.base.files import is_replaceable, remove, write_bytes, writing
 from tflite_ort.base.records import field, record, replace
 from tflite_ort.base.suggestions import suggestion
 from tflite_ort.bundles.bundle import Source
 from tflite_ort.export.dequantized import Inside, with_floats
-from tflite_ort.export.external_weights import data_path, remove_earlier, write_weights
+from tflite_ort.export.external_weights import data_path, earlier_data, write_weights
 from tflite_ort.export.inferred import inferred, say_shapes
 from tflite_ort.export.presets import (
     FLOATS,
@@ -271,11 +272,14 @@ class Form:
         if not is_replaceable(output):
             raise ExportError(f"weights of {size} bytes need a file beside {os.fspath(output)}")
         data = data_path(output, model.graph)
+        earlier = earlier_data(output, data)
         with writing(output, data) as (graph, weights):
             places = write_weights(model.graph, weights, data.name)
             content = serialized(model, external=places)
             graph.write(content)
-        remove_earlier(output, data)
+        for path in earlier:
+            with suppress(OSError):  # the command reads it
+                remove(path)
         return onnx.load_model_from_string(content)
 
 

@@ -13,6 +13,7 @@ import onnx
 
 from tflite_ort.base.json_text import parsed
 from tflite_ort.comparison.differences import badness, difference
+from tflite_ort.opmap.onnx_graph.ir import PRODUCER
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import BridgeError, Model, TensorView
 from tflite_ort.schema.values.resolve import tensor_views
@@ -38,7 +39,6 @@ from tflite_ort.verification.runtimes import (
 
 Array = npt.NDArray[Any]
 
-_PRODUCER = "tflite-ort"
 # Other tools make up to so many nodes of one operator.
 _AFTER = 4
 
@@ -71,7 +71,7 @@ class OnnxRuntime:
         self._producer = {index: at for at, op in operators for index in op.outputs}
         self._names = TensorNames(self._views)
         self._inputs, self._outputs = self._by_place()
-        self._ours = self.proto.producer_name == _PRODUCER
+        self._ours = self.proto.producer_name == PRODUCER
         # The first value that stands for each tensor, and in which form.
         self._value: dict[int, str] = {}
         self._form: dict[str, ValueForm] = {}

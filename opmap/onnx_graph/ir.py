@@ -16,6 +16,9 @@ from tflite_ort.schema.file.dtypes import Dtypes
 Array = npt.NDArray[Any]
 Shape = tuple[int | str | None, ...]
 
+# What a file of this library says of its origin.
+PRODUCER = "tflite-ort"
+
 
 class DataType(IntEnum):
     """The element types of ONNX, with the numbers of its TensorProto."""

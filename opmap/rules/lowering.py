@@ -252,7 +252,7 @@ def _model(
         graph,
         opset_imports=versions,
         ir_version=IR_VERSIONS[opset],
-        producer_name="tflite-ort",
+        producer_name=ir.PRODUCER,
     )
 
 

@@ -312,7 +312,7 @@ def pad(op: OperatorView[Any]) -> Shapes | None:
         shapes_of_one_type([op["input"], *filter(None, [op.get("value")])])
     shape, pads = op["input"].shape, op["paddings"].data
     if pads is None:
-        return (unknown_shape(len(shape)),)
+        return (_partly_padded(shape, listed(op["paddings"])),)
     if pads.shape != (len(shape), 2) or (pads < 0).any():
         raise ModelError(f"paddings {shown(pads)} do not pad a tensor of shape {shape}")
     if op.op is Op.MIRROR_PAD:
@@ -320,3 +320,16 @@ def pad(op: OperatorView[Any]) -> Shapes | None:
             if is_known(size) and size < most:
                 raise ModelError(f"paddings {shown(pads)} do not mirror a tensor of shape {shape}")
     return (tuple(map(padded_size, shape, pads.sum(axis=1).tolist())),)
+
+
+def _partly_padded(shape: Shape, pads: Shape | None) -> Shape:
+    """Each size with its paddings added, where both are known."""
+    if pads is None or len(pads) != 2 * len(shape):
+        return unknown_shape(len(shape))
+    if any(is_known(size) and size < 0 for size in pads):
+        raise ModelError(f"paddings {pads} do not pad a tensor of shape {shape}")
+    pairs = zip(shape, pads[::2], pads[1::2], strict=True)
+    return tuple(
+        padded_size(size, before + after) if is_known(before, after) else unknown_size()
+        for size, before, after in pairs
+    )

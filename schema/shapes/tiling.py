@@ -168,23 +168,28 @@ def dilate(op: OperatorView[Any]) -> Shapes | None:
     return (dilated_shape(input.shape, dilations),)
 
 
-def space_to_batch_shape(shape: Shape, blocks: Array, paddings: Array) -> Shape:
+def space_to_batch_shape(shape: Shape, blocks: Array | None, paddings: Array | None) -> Shape:
     """[N, D..., C] padded and cut into blocks: [N * blocks, D / block..., C]."""
+    batch = _times(shape[0], _block_count(shape, blocks))
+    if blocks is None or paddings is None:
+        return (batch, *unknown_shape(len(shape) - 2), shape[-1])
     spatial = _framed(shape, blocks, paddings)
     sizes = [padded_size(size, sum(pair)) for size, _, pair in spatial]
     rows = list(zip(sizes, (block for _, block, _ in spatial), strict=True))
     if any(is_known(size) and size % block for size, block in rows):
         raise ModelError(f"blocks {shown(blocks)} do not tile {sizes}")
-    batch = _times(shape[0], prod(block for _, block, _ in spatial))
     return (batch, *(quotient((size,), block) for size, block in rows), shape[-1])
 
 
-def batch_to_space_shape(shape: Shape, blocks: Array, crops: Array) -> Shape:
+def batch_to_space_shape(shape: Shape, blocks: Array | None, crops: Array | None) -> Shape:
     """[N * blocks, D..., C] joined and cropped: [N, D * block - crops..., C]."""
+    batch, count = shape[0], _block_count(shape, blocks)
+    if blocks is None or crops is None:
+        batch = quotient((batch,), count) if is_known(count) else count
+        return (batch, *unknown_shape(len(shape) - 2), shape[-1])
     spatial = _framed(shape, blocks, crops)
-    count = prod(block for _, block, _ in spatial)
     sizes = tuple(padded_size(_times(size, block), -sum(pair)) for size, block, pair in spatial)
-    batch, known = shape[0], [size for size in sizes if is_known(size)]
+    known = [size for size in sizes if is_known(size)]
     if (is_known(batch) and batch % count) or min(known, default=0) < 0:
         raise ModelError(
             f"shape {shape} is not {count} blocks with {shown(crops)} cropped from them"
@@ -192,16 +197,20 @@ def batch_to_space_shape(shape: Shape, blocks: Array, crops: Array) -> Shape:
     return (quotient((batch,), count), *sizes, shape[-1])
 
 
-def _framed(shape: Shape, blocks: Array, frame: Array) -> list[tuple[int, int, tuple[int, int]]]:
-    """(size, block, (before, after)) of every spatial dimension."""
-    count = len(shape) - 2
+def _block_count(shape: Shape, blocks: Array | None) -> int:
+    """How many cells a block has."""
     if len(shape) not in _BLOCKED_RANKS:
         raise ModelError(f"expected a tensor of rank 3 or 4, got shape {shape}")
-    if blocks.shape != (count,) or frame.shape != (count, 2):
-        raise ModelError(
-            f"blocks of shape {blocks.shape} and {frame.shape} frames for {count} dimensions"
-        )
-    if (blocks < 1).any() or (frame < 0).any():
+    if blocks is None:
+        return unknown_size()
+    if blocks.shape != (len(shape) - 2,) or (blocks < 1).any():
+        raise ModelError(f"blocks {shown(blocks)} for {len(shape) - 2} dimensions")
+    return prod(blocks.tolist())
+
+
+def _framed(shape: Shape, blocks: Array, frame: Array) -> list[tuple[int, int, tuple[int, int]]]:
+    """(size, block, (before, after)) of every spatial dimension."""
+    if frame.shape != (len(blocks), 2) or (frame < 0).any():
         raise ModelError(f"blocks {shown(blocks)} framed by {shown(frame)}")
     pairs = [(int(before), int(after)) for before, after in frame]
     return list(zip(shape[1:-1], blocks.tolist(), pairs, strict=True))
@@ -210,21 +219,16 @@ def _framed(shape: Shape, blocks: Array, frame: Array) -> list[tuple[int, int, t
 @rule(Op.SPACE_TO_BATCH_ND)
 def space_to_batch_nd(op: OperatorView[Any]) -> Shapes | None:
     """[N * blocks, D / block..., C]."""
-    blocks, paddings = op["block_shape"].data, op["paddings"].data
     _check_scales(op)
-    if blocks is None or paddings is None:
-        return (unknown_shape(op["input"].rank),)
+    blocks, paddings = op["block_shape"].data, op["paddings"].data
     return (space_to_batch_shape(op["input"].shape, blocks, paddings),)
 
 
 @rule(Op.BATCH_TO_SPACE_ND)
 def batch_to_space_nd(op: OperatorView[Any]) -> Shapes | None:
     """[N / blocks, D * block..., C], cropped."""
-    blocks, crops = op["block_shape"].data, op["crops"].data
     _check_scales(op)
-    if blocks is None or crops is None:
-        return (unknown_shape(op["input"].rank),)
-    return (batch_to_space_shape(op["input"].shape, blocks, crops),)
+    return (batch_to_space_shape(op["input"].shape, op["block_shape"].data, op["crops"].data),)
 
 
 def _check_scales(op: OperatorView[Any]) -> None:
