@@ -358,7 +358,8 @@ def _checked(
     read = read_model(model, external_roots=roots, budgets=limits)
     if form.signature is not None:
         read = signature_model(read, form.signature)
-    read, form = form.prepared(read), form.laid_out(read)
+    form = form.laid_out(read)
+    read = form.prepared(read)
     source = as_exported(read, options["input_shapes"], options["batch"], resolver)
     found = check_export(
         exported, target, source, hybrid=options["hybrid"], resolver=resolver, form=form

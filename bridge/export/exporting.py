@@ -232,8 +232,9 @@ def _source(
         source = signature_model(source, form.signature)
         shared = shared.moved({0: index, index: 0})
     form.check(source)
+    form = form.laid_out(source)
     with _enough_memory():
-        return form.prepared(source), origin, shared, form.laid_out(source)
+        return form.prepared(source), origin, shared, form
 
 
 def _chosen_form(

@@ -15,7 +15,9 @@ from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
 from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.opmap.onnx_graph.writing.activations import bound_tanhs, join_clips, part_prelus
 from tflite_ort.opmap.onnx_graph.writing.agreeing_scales import agree_scales
+from tflite_ort.opmap.onnx_graph.writing.channel_blocks import blocks_behind_channels
 from tflite_ort.opmap.onnx_graph.writing.exact_products import require_exact_products
+from tflite_ort.opmap.onnx_graph.writing.means import even_pools, sums_as_means
 from tflite_ort.opmap.onnx_graph.writing.narrowing import join_equal_constants, narrow_constants
 from tflite_ort.opmap.onnx_graph.writing.pads import (
     cut_uneven_pads,
@@ -33,10 +35,7 @@ from tflite_ort.opmap.onnx_graph.writing.signed_codes import make_signed
 from tflite_ort.opmap.onnx_graph.writing.single_floats import without_doubles
 from tflite_ort.opmap.onnx_graph.writing.transform_products import multiply_transforms
 from tflite_ort.opmap.onnx_graph.writing.unrolled_scans import unroll_scans
-from tflite_ort.opmap.onnx_graph.writing.unrolled_sequences import (
-    SEQUENCES,
-    unroll_sequences,
-)
+from tflite_ort.opmap.onnx_graph.writing.unrolled_sequences import unroll_sequences
 from tflite_ort.providers.model_session import suit_session
 from tflite_ort.schema import ExportWarning, Model, TensorType
 from tflite_ort.schema.file.model import stored_data
@@ -60,7 +59,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
     graph, preset = model.graph, form.preset
     _write_out(model, preset)
     known = clean(model)
-    if preset.quantization == SIGNED:
+    if form.quantization == SIGNED:
         if _has_signed_codes(source):
             make_signed(graph)
         if preset.agreeing:
@@ -74,8 +73,8 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         join_clips(graph)
     if ir.DataType.DOUBLE in preset.never_types:
         _compute_in_single(graph, str(form.for_))
-    if preset.unrolled and any(node.op_type in SEQUENCES for node in graph.nodes):
-        unroll_sequences(graph, _shapes(model))
+    if any(node.op_type in preset.unrolled for node in graph.nodes):
+        unroll_sequences(graph, _shapes(model), preset.unrolled)
     _suit(model, preset)
     if preset.cpu_kernels and not form.float16:  # these layers have scales of 32 bits
         suit_session(graph, kept=True)
@@ -88,7 +87,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
             require_exact_products(graph)
     if form.for_ is not None:
         preset.check(form.for_, graph)
-    if preset.quantization != UNSIGNED or form.floats or preset.never_types:
+    if form.quantization != UNSIGNED or form.floats or preset.never_types:
         known = inferred(model)  # of a graph with other types
     say_shapes(graph, known)
     leave_out_defaults(graph)
@@ -116,6 +115,12 @@ def _suit(model: ir.Model, preset: Preset) -> None:
         cut_uneven_pads(graph)
     if preset.last_reflections:
         reflect_last_axes(graph)
+    if preset.even_pools and any(node.op_type == "AveragePool" for node in graph.nodes):
+        even_pools(graph, inferred(model))
+    if preset.blocks_last and any(node.op_type == "DepthToSpace" for node in graph.nodes):
+        blocks_behind_channels(graph, inferred(model))
+    if preset.no_sums and any(node.op_type == "ReduceSum" for node in graph.nodes):
+        sums_as_means(graph, inferred(model), model.opset_imports[""])
     if preset.joined_channels and any(node.op_type == "Pad" for node in graph.nodes):
         join_channel_pads(graph, _shapes(model))
 

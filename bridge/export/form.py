@@ -37,7 +37,7 @@ from tflite_ort.opmap.onnx_graph.writing.half_floats import halve
 from tflite_ort.providers.exported_state import PAIRS, take_first_values
 from tflite_ort.providers.provider import ON_CPU
 from tflite_ort.providers.traits import traits_of
-from tflite_ort.schema import ExportError, Model, TensorType
+from tflite_ort.schema import ExportError, Model, SubGraph, TensorType
 from tflite_ort.tuning.session_target import session_target
 from tflite_ort.version import __version__
 
@@ -116,6 +116,8 @@ class Form:
     lstm_clip: str = "keep"
     decode_inputs: bool = False
     labels: Sequence[str] = ()
+    # Codes are floats that are rounded, since the destination has none of 16 bits; see `laid_out`.
+    rounds_wide: bool = False
 
     def __post_init__(self) -> None:
         if self.lstm_clip not in ("keep", "ignore"):
@@ -140,9 +142,14 @@ class Form:
         return preset_of(self.for_)
 
     @property
+    def quantization(self) -> str:
+        """How quantized values are written."""
+        return ROUNDED if self.rounds_wide else self.preset.quantization
+
+    @property
     def floats(self) -> bool:
         """Whether quantized values are floats."""
-        return self.dequantize or self.preset.quantization in (FLOATS, ROUNDED)
+        return self.dequantize or self.quantization in (FLOATS, ROUNDED)
 
     @property
     def plain(self) -> bool:
@@ -162,9 +169,9 @@ class Form:
 
     def target(self, weights: str | None, hybrid: str | None) -> Target:
         """What the graph is made for; None is what the destination needs."""
-        preset = self.preset
-        signed = "int8" if preset.quantization in (SIGNED, PAIRED) else weights
-        gates, paired = preset.quantization == UNSIGNED, preset.quantization == PAIRED
+        preset, kind = self.preset, self.quantization
+        signed = "int8" if kind in (SIGNED, PAIRED) else weights
+        gates, paired = kind == UNSIGNED, kind == PAIRED
         made = replace(
             traits_of(preset.provider).target,
             weights=signed or "uint8",
@@ -187,12 +194,13 @@ class Form:
         )
 
     def prepared(self, model: Model) -> Model:
-        """The model whose graph is written: one of floats where the form asks for floats.
+        """The model whose graph is written: one of floats where this form asks for floats, which is
+        `laid_out`.
 
         Raises:
             ExportError: an operator has no form of floats.
         """
-        kind = self.preset.quantization
+        kind = self.quantization
         ends = self.float_io or kind in (FLOATS, ROUNDED)
         if not (self.floats or ends):
             return model
@@ -202,15 +210,14 @@ class Form:
         return with_floats(model, inside=Rounded if rounded else Inside, ends=ends)
 
     def laid_out(self, model: Model) -> Form:
-        """This form, with the layout that the destination needs, and the opset of 16-bit codes
-        where there are such codes."""
+        """This form, with the layout that the destination needs, and for 16-bit codes, where there
+        are such codes, rounded floats or the opset that has them."""
         graph = model.subgraphs[0]
-        wide = self.opset == self.preset.opset < OPSET and not self.floats
-        if wide and any(
-            tensor.type is TensorType.INT16 and tensor.quantization is not None
-            for tensor in graph.tensors
-        ):
-            return replace(self, opset=OPSET).laid_out(model)
+        if not self.floats and _has_wide_codes(graph):
+            if self.preset.rounds_wide and can_be_rounded(model):
+                return replace(self, rounds_wide=True).laid_out(model)
+            if self.opset == self.preset.opset < OPSET:
+                return replace(self, opset=OPSET).laid_out(model)
         if not self.preset.channels_first or self.nchw:
             return self
         tensors = (graph.tensors[index] for index in (*graph.inputs, *graph.outputs))
@@ -281,6 +288,14 @@ class Form:
             with suppress(OSError):  # the command reads it
                 remove(path)
         return onnx.load_model_from_string(content)
+
+
+def _has_wide_codes(graph: SubGraph) -> bool:
+    """Whether tensors are 16-bit codes."""
+    return any(
+        tensor.type is TensorType.INT16 and tensor.quantization is not None
+        for tensor in graph.tensors
+    )
 
 
 def _check_known(name: str, known: Collection[str]) -> None:

@@ -15,6 +15,7 @@ from tflite_ort.base.suggestions import suggestion
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.opsets import OPSET
 from tflite_ort.opmap.onnx_graph.value_types import value_types
+from tflite_ort.opmap.onnx_graph.writing.unrolled_sequences import SEQUENCES
 from tflite_ort.schema import ExportError
 
 # Forms of quantized values.
@@ -55,11 +56,15 @@ class Preset:
         quantization: how quantized values are written, see `FORMS`.
         fixed: sizes that the model leaves open get those that it has.
         channels_first: inputs and outputs of three dimensions and more have their channels first.
-        unrolled: LSTM, GRU and RNN are written step by step.
+        unrolled: of LSTM, GRU and RNN, those that are written step by step.
+        rounds_wide: a network with 16-bit codes is one of floats that are rounded.
         agreeing: a tensor of codes has one scale wherever it is read.
         channel_slopes: PRelu has one slope for each channel, or is a sum.
         bounded_tanhs: Tanh and Softplus read numbers up to 20 alone.
         even_pads: transposed convolutions take off as much at both ends.
+        even_pools: means of pools are padded as much at both ends.
+        blocks_last: DepthToSpace has the places of a block behind the channels.
+        no_sums: sums of codes are means times the number of their elements.
         joined_channels: channels that are added are joined, not padded.
         provider: the nodes are those of ONNX Runtime's sessions on it.
         last_reflections: the first two axes are not reflected.
@@ -75,11 +80,15 @@ class Preset:
     quantization: str = UNSIGNED
     fixed: bool = False
     channels_first: bool = False
-    unrolled: bool = False
+    unrolled: frozenset[str] = frozenset()
+    rounds_wide: bool = False
     agreeing: bool = False
     channel_slopes: bool = False
     bounded_tanhs: bool = False
     even_pads: bool = False
+    even_pools: bool = False
+    blocks_last: bool = False
+    no_sums: bool = False
     joined_channels: bool = False
     provider: str = ""
     last_reflections: bool = False
@@ -172,6 +181,8 @@ PRESETS: Mapping[str, Preset] = {
         opset=19,
         quantization=SIGNED,
         provider="OpenVINOExecutionProvider",
+        rounds_wide=True,
+        no_sums=True,
         plain=True,
     ),
     "qnn": Preset(
@@ -207,6 +218,7 @@ PRESETS: Mapping[str, Preset] = {
         opset=17,
         quantization=ROUNDED,
         fixed=True,
+        unrolled=frozenset({"RNN"}),
         channel_slopes=True,
         bounded_tanhs=True,
         even_pads=True,
@@ -217,9 +229,11 @@ PRESETS: Mapping[str, Preset] = {
     "torch": Preset(
         "PyTorch, by onnx2torch.",
         opset=17,
-        quantization=FLOATS,
-        unrolled=True,
+        quantization=ROUNDED,
+        unrolled=SEQUENCES,
         even_pads=True,
+        even_pools=True,
+        blocks_last=True,
         last_reflections=True,
         plain=True,
         never=_NO_BODIES | _NO_DFT,
@@ -229,8 +243,10 @@ PRESETS: Mapping[str, Preset] = {
         opset=17,
         quantization=FLOATS,
         fixed=True,
-        unrolled=True,
+        unrolled=SEQUENCES,
         even_pads=True,
+        even_pools=True,
+        blocks_last=True,
         last_reflections=True,
         plain=True,
         never=_NO_BODIES | _NO_DFT | _NO_COUNTS,
@@ -262,7 +278,7 @@ PRESETS: Mapping[str, Preset] = {
         opset=17,
         quantization=ROUNDED,
         fixed=True,
-        unrolled=True,
+        unrolled=SEQUENCES,
         plain=True,
         never=_NO_BODIES | _NO_DFT | _NO_COUNTS,
     ),
@@ -292,6 +308,11 @@ def preset_of(name: str | None) -> Preset:
     return PRESETS[name]
 
 
+def _recurrent(row: Preset) -> str:
+    steps = "steps" if row.unrolled == SEQUENCES else f"nodes; {', '.join(row.unrolled)} in steps"
+    return steps if row.unrolled else "nodes"
+
+
 def columns(name: str) -> dict[str, str]:
     """What the row of a destination says, as the help and the page tell it."""
     row = PRESETS[name]
@@ -301,7 +322,7 @@ def columns(name: str) -> dict[str, str]:
         "opset": row.opset,
         "quantized values": row.quantization,
         "open sizes": "fixed" if row.fixed else "stay open",
-        "recurrent layers": "steps" if row.unrolled else "nodes",
+        "recurrent layers": _recurrent(row),
         "layout": "channels first" if row.channels_first else "as in the model",
         "never": ", ".join([*refused, *(["zero points but 0"] if row.symmetric else [])]) or "-",
         "read by": row.reader,

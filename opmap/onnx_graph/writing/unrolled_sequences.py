@@ -20,17 +20,20 @@ SEQUENCES = frozenset({"GRU", "LSTM", "RNN"})
 _USUAL = frozenset({"direction", "hidden_size", "linear_before_reset"})
 
 
-def unroll_sequences(graph: ir.Graph, shapes: Mapping[str, Sequence[int]]) -> None:
+def unroll_sequences(
+    graph: ir.Graph, shapes: Mapping[str, Sequence[int]], kinds: frozenset[str] = SEQUENCES
+) -> None:
     """Write the steps of each LSTM, GRU and RNN whose sequence has a known shape.
 
     Args:
         shapes: of values by their names, where all sizes are known.
+        kinds: of nodes; others stay.
     """
     names, nodes = Names(graph), list[ir.Node]()
     for node in graph.nodes:
         given = node.inputs[0] if node.inputs else None
         shape = () if given is None else shapes.get(given.name, ())
-        if _is_plain(node) and len(shape) == 3 and 0 < shape[0] <= MOST_STEPS and shape[1]:
+        if node.op_type in kinds and _is_plain(node) and len(shape) == 3 and 0 < shape[0] <= MOST_STEPS and shape[1]:
             nodes += _Unrolled(graph, node, shape, names).nodes
         else:
             nodes.append(node)
