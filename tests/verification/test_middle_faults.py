@@ -5,6 +5,8 @@ A sample of `python -m benchmarks.middle_faults`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from tests.subgraph_models import Sub, model_of
 from tests.verification.fault_kinds import KINDS, TRANSLATOR_KINDS, Place, faulty_resolver
 from tests.verification.faults import operators
 from tflite_ort import export_onnx
-from tflite_ort.schema import Op, SubOptions, TensorType, read_model
+from tflite_ort.schema import BatchMatMulOptions, Op, SubOptions, TensorType, read_model
 from tflite_ort.verification import Random, Report, Settings, Verdict, verify
 
 NETWORK = "mlperf-tiny__kws_ref_model.tflite"
@@ -89,3 +91,51 @@ def test_only_products_of_floats_are_another_way_to_round(kind: str, within: boo
     (result,) = verify(model, runtimes=["interpreter"], inputs=ONE, settings=settings).runtimes
     assert result.operators[2].within is within
     assert result.named is result.operators[2]
+
+
+@pytest.mark.parametrize("reference", ["litert", "kernels"])
+@pytest.mark.parametrize(("kind", "verdict"), [("", Verdict.KNOWN), ("result", Verdict.OFF)])
+def test_codes_of_what_is_no_number(reference: str, kind: str, verdict: Verdict) -> None:
+    """QUANTIZE of NaN: LiteRT gives the highest code, ONNX Runtime the lowest one."""
+    codes, last = T((1, 64), TensorType.INT8, 0.1, -3), T((1, 8), TensorType.INT8, 0.1, -3)
+    starts, sizes = (
+        T((2,), TensorType.INT32, data=[0, 56]),
+        T((2,), TensorType.INT32, data=[1, 8]),
+    )
+    tensors = {"x": T((1, 64)), "q": codes, "starts": starts, "sizes": sizes, "y": last}
+    nodes = [
+        Node(Op.QUANTIZE, ["x"], ["q"]),
+        Node(Op.SLICE, ["q", "starts", "sizes"], ["y"]),
+    ]
+    model = model_of(Sub(tensors, nodes, ["x"], ["y"]))
+    settings = Settings(resolver=faulty_resolver(Op.QUANTIZE, 1, "q", kind) if kind else None)
+    given = np.linspace(-12, 12, 64, dtype=np.float32).reshape(1, 64)
+    given[0, 5] = np.nan
+    report = verify(
+        model, runtimes=["interpreter"], reference=reference, inputs=[{0: given}], settings=settings
+    )
+    assert report.verdict is verdict, report
+    named = report.runtimes[0].named
+    assert named is not None and named.label == "QUANTIZE_0" and named.beyond is not bool(kind)
+
+
+@pytest.mark.parametrize(("scale", "beyond"), [(1e-9, True), (1e-6, False)])
+def test_codes_of_what_exceeds_32_bits(scale: float, beyond: bool) -> None:
+    """Sums of products of 16-bit codes wrap in LiteRT; an export gives the last code."""
+    codes = T((1, 64, 64), TensorType.INT16, 1e-4)
+    tensors = {
+        "x": codes,
+        "y": codes,
+        "xy": replace(codes, scale=scale),
+        "z": replace(codes, scale=1e-1),
+    }
+    nodes = [
+        Node(Op.BATCH_MATMUL, ["x", "y"], ["xy"], BatchMatMulOptions()),
+        Node(Op.QUANTIZE, ["xy"], ["z"]),
+    ]
+    report = verify(
+        model_of(Sub(tensors, nodes, ["x", "y"], ["z"])), runtimes=["export"], inputs=ONE
+    )
+    (result,) = report.runtimes
+    assert result.operators[0].beyond is beyond and report.exit_code == 0, result.reason
+    assert (report.verdict is Verdict.KNOWN) is beyond
