@@ -13,10 +13,16 @@ import pytest
 from tests.models import model_path
 from tests.one_op import Node, T, one_op_model
 from tests.subgraph_models import Sub, model_of
-from tests.verification.fault_kinds import KINDS, TRANSLATOR_KINDS, Place, faulty_resolver
+from tests.verification.fault_kinds import (
+    KINDS,
+    TRANSLATOR_KINDS,
+    Place,
+    faulty_resolver,
+    halves,
+)
 from tests.verification.faults import operators
 from tflite_ort import export_onnx
-from tflite_ort.schema import BatchMatMulOptions, Op, SubOptions, TensorType, read_model
+from tflite_ort.schema import BatchMatMulOptions, Op, TensorType, read_model
 from tflite_ort.verification import Random, Report, Settings, Verdict, verify
 
 NETWORK = "mlperf-tiny__kws_ref_model.tflite"
@@ -61,11 +67,7 @@ def test_a_fault_is_named_without_litert(kind: str) -> None:
 
 
 def test_halves_that_litert_alone_can_judge_are_inconclusive() -> None:
-    """As of MoveNet's SUB: LiteRT rounds halves upwards, its reference kernel away from zero."""
-    codes = T((1, 256), TensorType.INT8, 1.0)
-    tensors = {"x": codes, "y": codes, "z": T((1, 256), TensorType.INT8, 2.0), "r": T((1, 256))}
-    nodes = [Node(Op.SUB, ["x", "y"], ["z"], SubOptions()), Node(Op.DEQUANTIZE, ["z"], ["r"])]
-    model = model_of(Sub(tensors, nodes, ["x", "y"], ["r"]))
+    model = halves()
     report = verify(model, runtimes=["interpreter"], reference="kernels", inputs=ONE)
     assert report.verdict is Verdict.INCONCLUSIVE and report.exit_code == 0
     assert "SUB_0 rounds otherwise" in report.runtimes[0].reason
