@@ -204,6 +204,30 @@ def worst(found: Sequence[Difference]) -> Difference | None:
     return max(found, key=badness, default=None)
 
 
+def largest(found: Sequence[Difference]) -> Difference | None:
+    """The largest of each number; None of none."""
+    if not found:
+        return None
+    both = merged(found)
+    assert both is not None
+    changed = max(found, key=lambda each: each.changed)
+    return Difference(
+        changed.elements,
+        changed.equal,
+        both.largest,
+        both.mean,
+        both.relative,
+        both.quanta,
+        both.mean_quanta,
+        both.nan,
+        both.infinite,
+        both.crowded,
+        both.problem,
+        both.channels,
+        both.of_channels,
+    )
+
+
 def badness(found: Difference) -> tuple[bool, float]:
     """The order of differences of any kind: a larger one is worse."""
     return not found.finite, found.relative

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy.typing as npt
@@ -19,18 +21,13 @@ from tflite_ort.comparison.differences import (
 )
 from tflite_ort.plan.placements import Placement
 from tflite_ort.schema import BridgeError, Model, OperatorView, TensorView
+from tflite_ort.verification.closer import Closer, Look
 from tflite_ort.verification.extraction import constant_operators
-from tflite_ort.verification.judgement import (
-    Outputs,
-    is_near,
-    is_within,
-    judged,
-    may_round,
-    named,
-)
+from tflite_ort.verification.judgement import Outputs, is_within, judged, named
 from tflite_ort.verification.kept import ArrayFile, KeptArrays
-from tflite_ort.verification.known import is_hybrid, known_difference
+from tflite_ort.verification.known import known_difference
 from tflite_ort.verification.onnx_runtime import OnnxRuntime
+from tflite_ort.verification.real_numbers import RealNumbers
 from tflite_ort.verification.results import (
     CONSTANT,
     CalledOperator,
@@ -56,6 +53,7 @@ from tflite_ort.verification.runtimes import (
 Array = npt.NDArray[Any]
 # Told of each piece of work: what, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
+InFloats = Callable[[Sequence[OperatorView[Any]]], Litert | OurInterpreter | None]
 
 
 @dataclass
@@ -100,8 +98,8 @@ class Comparing:
         spread: of outputs by tensor index, how far LiteRT's kernels are apart.
         kernels: LiteRT with its other kernels, to measure the spread of one operator; none without
             LiteRT.
-        floats: a runtime of the reference's kind in which hybrid layers multiply floats; None where
-            there are none.
+        floats: a runtime of the reference's kind in which the hybrid layers among some operators
+            multiply floats; None where there are none.
     """
 
     model: Model
@@ -111,8 +109,8 @@ class Comparing:
     reference: Reference
     tolerance: Tolerance
     spread: Mapping[int, Difference]
-    kernels: Sequence[Litert] = ()
-    floats: Litert | OurInterpreter | None = None
+    kernels: Sequence[Litert]
+    floats: InFloats
     error: str = ""
 
     def __post_init__(self) -> None:
@@ -126,9 +124,16 @@ class Comparing:
         self._producers = dict(made)  # of several, the first
         self._together: dict[int, tuple[int, ...]] = {}
         self._reasons: dict[int, str] = {}
-        self._spreads: dict[int, Difference | None] = {}
-        self._in_floats: set[int] = set()
-        self._right: set[int] = set()  # as another of LiteRT's kernels has it
+        self._looks: dict[int, Look] = {}
+        self._explained = False
+        self._closer = Closer(
+            self.operators,
+            self.tolerance,
+            self.reference.tensors,
+            self.kernels,
+            self.floats(self.operators),
+            RealNumbers(self.model),
+        )
         self._placed: dict[int, tuple[str, str]] = {}
         self._called: list[CalledOperator] = []
         self._times: Mapping[str, float] = {}
@@ -141,6 +146,7 @@ class Comparing:
         try:
             self._run_whole(progress)
             self._run_operators(progress)
+            self._explained = self._is_explained()
             if isinstance(self.runtime, OurInterpreter):
                 self._note_places(self.runtime, profiled_runs)
         except BridgeError as error:
@@ -198,56 +204,41 @@ class Comparing:
             else:
                 self._isolated[index] = whole
         if not self._is_near(op):
-            self._look_closer(op)
+            run = partial(self.runtime.isolated, op.index, self.reference.tensors)
+            ran = self._together[op.index]
+            self._looks[op.index] = self._closer.look(op, ran, self._found(op), run)
 
-    def _look_closer(self, op: OperatorView[Any]) -> None:
-        """How far LiteRT's kernels are apart in `op`; whether it gives what one of them gives, or
-        the product of floats, where LiteRT rounds them."""
-        self._spreads[op.index] = self._spread_of(op)
-        if any(self._is_as(op, each) for each in self.kernels):
-            self._right.add(op.index)
-        floats = self.floats if any(map(is_hybrid, self._ran(op))) else None
-        if floats is not None and self._is_as(op, floats):
-            self._in_floats.add(op.index)
-
-    def _is_as(self, op: OperatorView[Any], other: Litert | OurInterpreter) -> bool:
-        """Whether `op` alone gives what it gives in another runtime."""
-        given, names = self.reference.tensors, [each.name for each in self._ran(op)]
-        try:
-            found = self.runtime.isolated(op.index, given).outputs
-            right = other.isolated(op.index, given, self._together[op.index]).outputs
-            far = [
-                (tensor, self._difference(tensor.index, got[tensor.index], want[tensor.index]))
-                for got, want in zip(found, right, strict=True)
-                for tensor in op.outputs
-                if tensor.index in got and tensor.index in want
-            ]
-        except BridgeError:
+    def _is_explained(self) -> bool:
+        """Whether hybrid layers that round otherwise are why the outputs are off: with floats in
+        them the reference gives these outputs, or is as far from it as the runtime is."""
+        hybrid = [self.operators[at] for at, look in self._looks.items() if look.hybrid]
+        tolerance, samples = self.tolerance, self.reference.samples
+        found = [*chain(*self._outputs.results(self.spread, tolerance))]
+        other = self.floats(hybrid)
+        if other is None or all(each.verdict is not Verdict.OFF for each in found):
             return False
-        near = (is_within(each, self.tolerance, tensor, names) for tensor, each in far)
-        return bool(far) and all(near)
+        right = [list(other.outputs(sample)) for sample in samples]
+        ours, rounded = (Outputs(self.model, self.views, right) for _ in range(2))
+        for number, sample in enumerate(samples):
+            for step, got in enumerate(self.runtime.outputs(sample)):
+                ours.add(number, step, got)
+                rounded.add(number, step, self.reference.outputs[number][step])
+        spread = {each.index: each.difference for each in chain(*rounded.results({}, tolerance))}
+        return all(
+            each.verdict is not Verdict.OFF for each in chain(*ours.results(spread, tolerance))
+        )
 
     def _ran(self, op: OperatorView[Any]) -> list[OperatorView[Any]]:
         """The operators that were run as `op`."""
         return [self.operators[at] for at in self._together.get(op.index, (op.index,))]
 
-    def _within(
-        self, op: OperatorView[Any], isolated: Difference | None, spread: Difference | None
-    ) -> bool | None:
-        """Whether `op` alone is within the tolerance or `spread`; None where it is unknown."""
+    def _within(self, op: OperatorView[Any], isolated: Difference | None) -> bool | None:
+        """Whether `op` alone is right; None where it is unknown, or may be."""
         if self._reasons.get(op.index, "").startswith("alone it fails"):
             return False
         if isolated is None:
             return None
-        if op.index in self._right or self._is_near(op):
-            return True
-        if spread is not None and is_near(isolated, spread):
-            return True
-        rounds = op.index in self._in_floats or all(
-            may_round(each, tensor, self.tolerance, spread is not None)
-            for tensor, each in self._found(op)
-        )
-        return None if rounds else False
+        return self._looks[op.index].within if op.index in self._looks else True
 
     def _is_near(self, op: OperatorView[Any]) -> bool:
         ran = [each.name for each in self._ran(op)]
@@ -260,18 +251,6 @@ class Comparing:
         """What `op` alone makes, and how far it is."""
         made = (each for each in op.outputs if each.index in self._isolated)
         return [(tensor, self._isolated[tensor.index]) for tensor in made]
-
-    def _spread_of(self, op: OperatorView[Any]) -> Difference | None:
-        """How far LiteRT's kernels are apart when they are fed the same; None if they fail."""
-        found, together = [], self._together[op.index]
-        for kernels in self.kernels:
-            try:
-                outputs = kernels.isolated(op.index, self.reference.tensors, together).outputs
-                for got, right in zip(outputs, self.reference.tensors, strict=True):
-                    found += [self._difference(i, got[i], right[i]) for i in got if i in right]
-            except BridgeError:
-                continue
-        return largest(found)
 
     def _note_places(self, runtime: OurInterpreter, profiled_runs: int) -> None:
         inputs = self.reference.samples[0][0]
@@ -307,7 +286,14 @@ class Comparing:
         operators = [self._operator(op) for op in self.operators]
         outputs, state = self._outputs.results(self.spread, self.tolerance)
         has_outputs = bool(self.model.subgraphs[0].outputs)
-        verdict, reason = judged(outputs, state, operators, self.tolerance, has_outputs)
+        verdict, reason = judged(
+            outputs,
+            state,
+            operators,
+            self.tolerance,
+            has_outputs=has_outputs,
+            explained=self._explained,
+        )
         first = named(verdict, operators, self.tolerance)
         if not verdict.is_alarm:  # as of small differences that add up
             outputs, state = (
@@ -374,8 +360,8 @@ class Comparing:
         isolated = worst([self._isolated[index] for index in made if index in self._isolated])
         whole = [merged(self._accumulated.get(index, ())) for index in made]
         accumulated = worst([each for each in whole if each is not None])
-        spread = self._spreads.get(op.index)
-        within = self._within(op, isolated, spread)
+        look = self._looks.get(op.index)
+        within = self._within(op, isolated)
         far = within is False and isolated is not None and not isolated.within(self.tolerance)
         runs_on, reason = self._placed.get(op.index, ("", ""))
         return OperatorResult(
@@ -387,11 +373,12 @@ class Comparing:
             tuple(made),
             accumulated,
             isolated,
-            spread,
+            None if look is None else look.spread,
             within,
             self._together.get(op.index, ()),
             self._reasons.get(op.index, ""),
             known_difference(op, far),
+            look is not None and look.beyond,
             runs_on,
             reason,
             self._times.get(op.label),
@@ -400,27 +387,3 @@ class Comparing:
 
 def _not_off(output: OutputResult, verdict: Verdict) -> OutputResult:
     return replace(output, verdict=verdict) if output.verdict is Verdict.OFF else output
-
-
-def largest(found: Sequence[Difference]) -> Difference | None:
-    """The largest of each number; None of none."""
-    if not found:
-        return None
-    both = merged(found)
-    assert both is not None
-    changed = max(found, key=lambda each: each.changed)
-    return Difference(
-        changed.elements,
-        changed.equal,
-        both.largest,
-        both.mean,
-        both.relative,
-        both.quanta,
-        both.mean_quanta,
-        both.nan,
-        both.infinite,
-        both.crowded,
-        both.problem,
-        both.channels,
-        both.of_channels,
-    )

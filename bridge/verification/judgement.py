@@ -68,7 +68,7 @@ _FEW = 3
 # All numbers are measured: `python -m benchmarks.kernel_spread`, see docs/verify.md.
 # The spread is that of a few samples. That of others is larger by more than this in 31 % of the
 # networks' outputs.
-_SAMPLED = 1.5
+SAMPLED = 1.5
 # How much larger the share of one channel may be than that of all.
 _CROWD = 50
 # One quantum may be off in so many elements where LiteRT's kernels cannot be asked: they differ
@@ -98,6 +98,11 @@ _ONE_STEP = frozenset(
 _SIGMOID = 1e-7
 _ORDER = tuple(Verdict)
 _ADDED = "Every operator is right by itself: small differences add up."
+_EXPLAINED = (
+    "These outputs are what the reference gives with floats in such layers, or are no further from "
+    "it than the reference's own."
+)
+_BEYOND = "No code stands for the true number there: it is NaN, or beyond the last code, and wraps."
 _NOT_INSTALLED = "Install ai-edge-litert to see how far LiteRT's own kernels are apart there."
 _NOT_ASKED = "How far LiteRT's own kernels are apart there is not known: they were not run."
 
@@ -176,7 +181,7 @@ def verdict_of(found: Difference, spread: Difference | None, tolerance: Toleranc
     """Of one output."""
     if found.exact:
         return Verdict.EXACT
-    if spread is not None and found.as_near_as(spread, _SAMPLED):
+    if spread is not None and found.as_near_as(spread, SAMPLED):
         return Verdict.SPREAD
     return Verdict.TOLERANCE if found.within(tolerance) else Verdict.OFF
 
@@ -234,18 +239,20 @@ def is_near(found: Difference, spread: Difference) -> bool:
     few = found.elements - found.equal <= _FEW
     alike = found.changed <= 2 * spread.changed and found.crowded <= 2 * spread.crowded
     if found.quanta is None:
-        return found.as_near_as(spread, _SAMPLED)
+        return found.as_near_as(spread, SAMPLED)
     return found.as_near_as(spread) and (few or alike)
 
 
 def named(
     verdict: Verdict, operators: Sequence[OperatorResult], tolerance: Tolerance
 ) -> OperatorResult | None:
-    """The operator that a verdict is about: the first one that is off by itself; where the outputs
-    are off and none is, the first one that rounds otherwise."""
-    if (first := first_off(operators, tolerance)) is not None or verdict is not Verdict.OFF:
+    """The operator that a verdict is about: the first one that is off by itself; where none is, and
+    the outputs are off or it is a known difference, the first one that rounds otherwise."""
+    first = first_off(operators, tolerance)
+    if first is not None or verdict not in (Verdict.OFF, Verdict.KNOWN):
         return first
-    return next((op for op in operators if op.rounds_otherwise), None)
+    rounds = [op for op in operators if op.rounds_otherwise]
+    return next((op for op in rounds if op.beyond), rounds[0] if rounds else None)
 
 
 def first_off(operators: Sequence[OperatorResult], tolerance: Tolerance) -> OperatorResult | None:
@@ -261,12 +268,15 @@ def judged(
     state: Sequence[OutputResult],
     operators: Sequence[OperatorResult],
     tolerance: Tolerance,
+    *,
     has_outputs: bool = True,
+    explained: bool = False,
 ) -> tuple[Verdict, str]:
     """The verdict on a runtime, and why.
 
     Args:
         has_outputs: the model has some; where it has none, its operators alone are judged.
+        explained: outputs are off because hybrid layers round otherwise.
     """
     everything = (*outputs, *state)
     first = first_off(operators, tolerance)
@@ -279,6 +289,8 @@ def judged(
     else:
         verdict = max((each.verdict for each in everything), key=_ORDER.index)
         said = [_of_outputs(verdict, everything, tolerance)]
+        if verdict is Verdict.OFF and first is None and explained:
+            return Verdict.KNOWN, f"{said[0]} {_of_rounding(rounds[0], len(rounds))} {_EXPLAINED}"
         if verdict is Verdict.OFF and (unsettled := _unsettled(everything, operators)):
             return unsettled[0], f"{said[0]} {unsettled[1]}"
     if first is not None:
@@ -288,6 +300,9 @@ def judged(
         said.append(_of_rounding(rounds[0], len(rounds)))
     elif verdict is Verdict.OFF and any(op.isolated for op in operators):
         said.append("No operator alone leaves the tolerance: small differences add up.")
+    elif verdict is not Verdict.OFF and (beyond := [op for op in rounds if op.beyond]):
+        verdict = max(verdict, Verdict.KNOWN, key=_ORDER.index)
+        said.append(f"{_of_rounding(beyond[0], len(beyond))} {_BEYOND}")
     return verdict, " ".join(said)
 
 

@@ -29,6 +29,7 @@ class Verdict(StrEnum):
     SPREAD = "within LiteRT's own spread"
     TOLERANCE = "within the tolerance"
     ADDED = "operators right, small differences add up"
+    KNOWN = "a known difference"
     INCONCLUSIVE = "inconclusive"
     OPERATOR = "an operator is off"
     OFF = "off"
@@ -94,6 +95,7 @@ class OperatorResult:
         together: the operators that could only be isolated with this one, itself included.
         not_isolated: why there is no isolated difference.
         known: what is known to differ there, a sentence; empty if nothing is.
+        beyond: it differs only where no code stands for the true number.
         runs_on: ``"ort"``, ``"numpy"`` or ``"constant"``; empty in files of others.
         reason: why delegates refused it.
         milliseconds: of one invoke; None where no times were taken.
@@ -112,6 +114,7 @@ class OperatorResult:
     together: tuple[int, ...] = ()
     not_isolated: str = ""
     known: str = ""
+    beyond: bool = False
     runs_on: str = ""
     reason: str = ""
     milliseconds: float | None = None

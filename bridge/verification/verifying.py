@@ -7,37 +7,33 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
 from tflite_ort.base.suggestions import suggestion
-from tflite_ort.comparison.differences import Difference, Tolerance, difference, real_values
+from tflite_ort.comparison.differences import Difference, Tolerance, difference, largest
 from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.export.exporting import export_onnx
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.schema import (
     BridgeError,
     Budgets,
-    Buffer,
     ExportError,
     MalformedModel,
     Model,
     OperatorView,
-    Tensor,
-    TensorType,
-    TensorView,
     read_model,
 )
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
-from tflite_ort.verification.comparing import Comparing, Progress, Reference, largest
-from tflite_ort.verification.known import is_hybrid
+from tflite_ort.verification.comparing import Comparing, Progress, Reference
 from tflite_ort.verification.litert import LitertError, LitertProcess, litert_installed
 from tflite_ort.verification.onnx_runtime import MismatchedFile, OnnxRuntime
 from tflite_ort.verification.reading import as_verified
+from tflite_ort.verification.real_numbers import in_floats
 from tflite_ort.verification.report import Report
 from tflite_ort.verification.runtimes import (
     Litert,
@@ -62,49 +58,6 @@ def package_versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
-
-
-# A model whose hybrid layers multiply floats: LiteRT that does not round their activations.
-
-
-def in_floats(model: Model, operators: Sequence[OperatorView[Any]]) -> Model | None:
-    """`model` with float weights in the hybrid layers among `operators`, which are those of its
-    primary subgraph; None where there are none."""
-    hybrid = [op for op in operators if is_hybrid(op)]
-    if not hybrid:
-        return None
-    graph = model.subgraphs[0]
-    tensors, buffers, made = list(graph.tensors), list(model.buffers), list(graph.operators)
-    new: dict[int, int] = {}
-    for op in hybrid:
-        for view in op.present_inputs():
-            if view.index not in new and view.is_quantized and view.data is not None:
-                new[view.index] = len(tensors)
-                tensors.append(_as_floats(graph.tensors[view.index], view, len(buffers)))
-                buffers.append(_reals(view))
-        inputs = made[op.index].inputs
-        made[op.index] = replace(
-            made[op.index], inputs=tuple(i if i is None else new.get(i, i) for i in inputs)
-        )
-    first = replace(graph, tensors=tuple(tensors), operators=tuple(made))
-    return replace(model, subgraphs=(first, *model.subgraphs[1:]), buffers=tuple(buffers))
-
-
-def _as_floats(tensor: Tensor, view: TensorView, buffer: int) -> Tensor:
-    return replace(
-        tensor,
-        type=TensorType.FLOAT32,
-        buffer=buffer,
-        quantization=None,
-        sparsity=None,
-        external_buffer=0,
-    )
-
-
-def _reals(view: TensorView) -> Buffer:
-    assert view.data is not None and view.quantization is not None
-    reals = real_values(view.data, view.quantization).astype("<f4")
-    return Buffer(data=np.frombuffer(reals.tobytes(), np.uint8))
 
 
 Source = str | os.PathLike[str] | bytes | memoryview | Model
@@ -273,7 +226,6 @@ class _Job:
         views = tensor_views(self.model, 0)
         count = len(self.model.subgraphs[0].operators)
         operators = [operator_view(self.model, 0, index, views) for index in range(count)]
-        floats = self._in_floats(operators, reference.name)
         for runtime in self._runtimes(choice, reference.name):
             stack.enter_context(closing(runtime))
             comparing = Comparing(
@@ -285,15 +237,15 @@ class _Job:
                 self.tolerance,
                 spread,
                 kernels,
-                floats,
+                partial(self._in_floats, reference.name),
             )
             done.append(comparing)
             comparing.run(self.progress, self.profiled_runs)
 
     def _in_floats(
-        self, operators: Sequence[OperatorView[Any]], reference: str
+        self, reference: str, operators: Sequence[OperatorView[Any]]
     ) -> Litert | OurInterpreter | None:
-        """What multiplies floats in hybrid layers, of the reference's kind."""
+        """What multiplies floats in hybrid layers among `operators`, of the reference's kind."""
         model = in_floats(self.model, operators)
         if model is None:
             return None

@@ -10,9 +10,11 @@ import numpy.typing as npt
 import onnx
 from onnx import helper, numpy_helper
 
+from tests.one_op import Node, T
+from tests.subgraph_models import Sub, model_of
 from tflite_ort import BuiltinOpResolver, OpResolver
 from tflite_ort.base.records import replace
-from tflite_ort.schema import Op, OperatorView, TensorView
+from tflite_ort.schema import Op, OperatorView, SubOptions, TensorType, TensorView
 from tflite_ort.versioning.registration import Registration
 
 Array = npt.NDArray[Any]
@@ -256,3 +258,11 @@ _TRANSLATOR: Mapping[str, Callable[[OperatorView[Any]], OperatorView[Any]]] = {
     "result": _other_scale,
 }
 TRANSLATOR_KINDS = tuple(_TRANSLATOR)
+
+
+def halves() -> bytes:
+    """As MoveNet's SUB: LiteRT rounds halves upwards, its reference kernel away from zero."""
+    codes = T((1, 256), TensorType.INT8, 1.0)
+    tensors = {"x": codes, "y": codes, "z": T((1, 256), TensorType.INT8, 2.0), "r": T((1, 256))}
+    nodes = [Node(Op.SUB, ["x", "y"], ["z"], SubOptions()), Node(Op.DEQUANTIZE, ["z"], ["r"])]
+    return model_of(Sub(tensors, nodes, ["x", "y"], ["r"]))

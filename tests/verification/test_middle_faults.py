@@ -5,16 +5,24 @@ A sample of `python -m benchmarks.middle_faults`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.models import model_path
 from tests.one_op import Node, T, one_op_model
 from tests.subgraph_models import Sub, model_of
-from tests.verification.fault_kinds import KINDS, TRANSLATOR_KINDS, Place, faulty_resolver
+from tests.verification.fault_kinds import (
+    KINDS,
+    TRANSLATOR_KINDS,
+    Place,
+    faulty_resolver,
+    halves,
+)
 from tests.verification.faults import operators
 from tflite_ort import export_onnx
-from tflite_ort.schema import Op, SubOptions, TensorType, read_model
+from tflite_ort.schema import BatchMatMulOptions, Op, TensorType, read_model
 from tflite_ort.verification import Random, Report, Settings, Verdict, verify
 
 NETWORK = "mlperf-tiny__kws_ref_model.tflite"
@@ -59,11 +67,7 @@ def test_a_fault_is_named_without_litert(kind: str) -> None:
 
 
 def test_halves_that_litert_alone_can_judge_are_inconclusive() -> None:
-    """As of MoveNet's SUB: LiteRT rounds halves upwards, its reference kernel away from zero."""
-    codes = T((1, 256), TensorType.INT8, 1.0)
-    tensors = {"x": codes, "y": codes, "z": T((1, 256), TensorType.INT8, 2.0), "r": T((1, 256))}
-    nodes = [Node(Op.SUB, ["x", "y"], ["z"], SubOptions()), Node(Op.DEQUANTIZE, ["z"], ["r"])]
-    model = model_of(Sub(tensors, nodes, ["x", "y"], ["r"]))
+    model = halves()
     report = verify(model, runtimes=["interpreter"], reference="kernels", inputs=ONE)
     assert report.verdict is Verdict.INCONCLUSIVE and report.exit_code == 0
     assert "SUB_0 rounds otherwise" in report.runtimes[0].reason
@@ -89,3 +93,51 @@ def test_only_products_of_floats_are_another_way_to_round(kind: str, within: boo
     (result,) = verify(model, runtimes=["interpreter"], inputs=ONE, settings=settings).runtimes
     assert result.operators[2].within is within
     assert result.named is result.operators[2]
+
+
+@pytest.mark.parametrize("reference", ["litert", "kernels"])
+@pytest.mark.parametrize(("kind", "verdict"), [("", Verdict.KNOWN), ("result", Verdict.OFF)])
+def test_codes_of_what_is_no_number(reference: str, kind: str, verdict: Verdict) -> None:
+    """QUANTIZE of NaN: LiteRT gives the highest code, ONNX Runtime the lowest one."""
+    codes, last = T((1, 64), TensorType.INT8, 0.1, -3), T((1, 8), TensorType.INT8, 0.1, -3)
+    starts, sizes = (
+        T((2,), TensorType.INT32, data=[0, 56]),
+        T((2,), TensorType.INT32, data=[1, 8]),
+    )
+    tensors = {"x": T((1, 64)), "q": codes, "starts": starts, "sizes": sizes, "y": last}
+    nodes = [
+        Node(Op.QUANTIZE, ["x"], ["q"]),
+        Node(Op.SLICE, ["q", "starts", "sizes"], ["y"]),
+    ]
+    model = model_of(Sub(tensors, nodes, ["x"], ["y"]))
+    settings = Settings(resolver=faulty_resolver(Op.QUANTIZE, 1, "q", kind) if kind else None)
+    given = np.linspace(-12, 12, 64, dtype=np.float32).reshape(1, 64)
+    given[0, 5] = np.nan
+    report = verify(
+        model, runtimes=["interpreter"], reference=reference, inputs=[{0: given}], settings=settings
+    )
+    assert report.verdict is verdict, report
+    named = report.runtimes[0].named
+    assert named is not None and named.label == "QUANTIZE_0" and named.beyond is not bool(kind)
+
+
+@pytest.mark.parametrize(("scale", "beyond"), [(1e-9, True), (1e-6, False)])
+def test_codes_of_what_exceeds_32_bits(scale: float, beyond: bool) -> None:
+    """Sums of products of 16-bit codes wrap in LiteRT; an export gives the last code."""
+    codes = T((1, 64, 64), TensorType.INT16, 1e-4)
+    tensors = {
+        "x": codes,
+        "y": codes,
+        "xy": replace(codes, scale=scale),
+        "z": replace(codes, scale=1e-1),
+    }
+    nodes = [
+        Node(Op.BATCH_MATMUL, ["x", "y"], ["xy"], BatchMatMulOptions()),
+        Node(Op.QUANTIZE, ["xy"], ["z"]),
+    ]
+    report = verify(
+        model_of(Sub(tensors, nodes, ["x", "y"], ["z"])), runtimes=["export"], inputs=ONE
+    )
+    (result,) = report.runtimes
+    assert result.operators[0].beyond is beyond and report.exit_code == 0, result.reason
+    assert (report.verdict is Verdict.KNOWN) is beyond
