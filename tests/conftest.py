@@ -52,6 +52,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--provider", help="of all interpreters that choose none, before the CPU's")
     parser.addoption("--seed", type=int, default=0, help="random graphs are drawn from this one on")
     parser.addoption(
+        "--sample", type=int, default=1, metavar="N", help="each N-th test, from --seed on"
+    )
+    parser.addoption(
         "--write-placements", action="store_true", help=f"write {placements.FILE.name} anew"
     )
 
@@ -79,6 +82,14 @@ def pytest_configure(config: pytest.Config) -> None:
     checking = rule.watching(check_graph)
     checking.__enter__()
     config.add_cleanup(partial(checking.__exit__, None, None, None))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    step = config.getoption("--sample")
+    sample = items[config.getoption("--seed") % step :: step]
+    kept = set(sample)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = sample
 
 
 def _lowering_at(place: int, lowerings: Sequence[Lowering], _: object) -> Lowering:

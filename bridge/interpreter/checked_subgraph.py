@@ -17,6 +17,7 @@ from tflite_ort.interpreter.tensor_values import given, is_plain, stored
 from tflite_ort.model.opened_model import DeclaredSubgraph, OpenedModel
 from tflite_ort.schema import (
     AllocationError,
+    BridgeError,
     BudgetExceeded,
     InsufficientMemory,
     ModelError,
@@ -67,6 +68,7 @@ class CheckedSubgraph:
         self._constants: dict[int, Array] = {}  # plain ones of the file
         self._told: dict[int, tuple[Shape, TensorType, dict[str, Any]]] = {}
         self._computed = False  # since its inputs were set
+        self._postponed = ""  # why it cannot run with the sizes of the file
 
     @property
     def declared(self) -> DeclaredSubgraph:
@@ -116,6 +118,7 @@ class CheckedSubgraph:
         if self._is_constant(checked):
             constant = self._constant_named(checked)
             raise ResizeError(f"Attempting to resize a fixed-size tensor: {constant}")
+        self._postponed = ""
         self.executor.resize(checked, target)
 
     def keep(self, names: Mapping[str, tuple[int, int]]) -> None:
@@ -137,6 +140,20 @@ class CheckedSubgraph:
         if self.executor.plan is None:
             self.calls.alone(self.allocate)
         return self
+
+    def allocate_or_wait(self) -> None:
+        """As `ready`; but sizes that the file leaves open mean nothing before they are given: where
+        an operator cannot take them, an invoke says so.
+
+        Raises: see `allocate`.
+        """
+        try:
+            self.ready()
+        except AllocationError as error:
+            tensors = [self.declared.tensors[index] for index in self.declared.inputs]
+            if self.executor.resized or not any(-1 in (t.shape_signature or ()) for t in tensors):
+                raise
+            self._postponed = str(error)
 
     def allocate(self) -> None:
         """Make the subgraph ready for its present input shapes; does nothing when it is.
@@ -177,11 +194,15 @@ class CheckedSubgraph:
         batch = f"; Interpreter(..., batch={rows.pop()}) makes a batch" if len(rows) == 1 else ""
         return f" (inputs were resized: {sizes}{batch})"
 
+    def _not_ready(self, error: BridgeError) -> BridgeError:
+        """What is said where there is no plan: `error`, or why there is none."""
+        return AllocationError(self._postponed) if self._postponed else error
+
     def invoke(self) -> None:
         """Run the subgraph once over its tensors; where that fails, its state is as before."""
         plan = self.executor.plan
         if plan is None:
-            raise StateError("Invoke called on model that is not ready.")
+            raise self._not_ready(StateError("Invoke called on model that is not ready."))
         state, failed = self._state, True
         try:
             plan.run()
@@ -225,9 +246,8 @@ class CheckedSubgraph:
             name = self.declared.tensors[checked].name
             raise TensorError(f"Cannot set tensor: {name!r} ({checked}) is set by an invoke")
         elif array.size:
-            raise TensorError(
-                "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first"
-            )
+            said = "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first"
+            raise self._not_ready(TensorError(said))
 
     def get(self, index: SupportsIndex) -> Any:
         """A copy of a tensor that is kept, or of a constant; of a sparse one what is stored."""
@@ -267,7 +287,7 @@ class CheckedSubgraph:
             dtype = NUMPY_DTYPE[self.executor.element_type(checked)]
             array = np.zeros(self.executor.shape(checked), dtype)
         if array is None and self.executor.plan is None:
-            raise TensorError("Tensor data is null. Run allocate_tensors() first")
+            raise self._not_ready(TensorError("Tensor data is null. Run allocate_tensors() first"))
         if array is None and checked not in self.declared.outputs:
             array = intermediate.intermediate(self.executor, checked, self._state, self._computed)
         if array is None:

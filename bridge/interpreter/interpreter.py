@@ -174,6 +174,9 @@ class Interpreter(OwnMethods, Closing):
     def allocate_tensors(self) -> None:
         """Make the model ready for its present input shapes; does nothing if it is ready.
 
+        For open dimensions a file has some size, often 1. If an operator cannot take that, and no
+        input was resized, `invoke` raises the AllocationError.
+
         Raises:
             UnresolvedOperator: operators that nothing here runs; the message lists all of them.
             AllocationError: an operator cannot take the shapes that reach it; names the operator.
@@ -182,7 +185,7 @@ class Interpreter(OwnMethods, Closing):
             StateError: an array of `tensor` is still held.
         """
         self._ensure_safe()
-        self._subgraph(0).ready()
+        self._subgraph(0).allocate_or_wait()
 
     def invoke(self) -> None:
         """Run the model once.

@@ -15,8 +15,10 @@ from tflite_ort import ExportWarning, Interpreter, export_onnx
 from tflite_ort.export.check import ExportMismatch, check_export
 from tflite_ort.schema import (
     CallOnceOptions,
+    Conv2DOptions,
     ModelBuilder,
     Op,
+    Padding,
     ResizeError,
     ShapeOptions,
     SqueezeOptions,
@@ -147,3 +149,30 @@ def test_what_runs_once_takes_and_gives_nothing() -> None:
         graph.operator(Op.CALL_ONCE, given, made, CallOnceOptions(init_subgraph_index=1))
         with pytest.raises(AllocationError, match="CALL_ONCE_1"):
             Interpreter(model_content=model.write()).allocate_tensors()
+
+
+def windows_of_three(signature: tuple[int, ...] | None) -> bytes:
+    filter = T.constant(np.ones((1, 3, 3, 1), np.float32))
+    image = T((1, 1, 1, 1), shape_signature=signature)
+    options = Conv2DOptions(Padding.VALID, 1, 1)
+    return one_op_model(Op.CONV_2D, [image, filter, None], [T((1, 1, 1, 1))], options)
+
+
+def test_open_sizes_that_nobody_has_given_yet() -> None:
+    """Programs allocate, and resize then; LiteRT lets them where it finds sizes at invoke."""
+    interpreter = Interpreter(model_content=windows_of_three((1, -1, -1, 1)))
+    interpreter.allocate_tensors()
+    one, no_window = np.ones((1, 1, 1, 1), np.float32), r"CONV_2D_0: no window of \(3, 3\)"
+    for call in (
+        interpreter.invoke,
+        lambda: interpreter.set_tensor(0, one),
+        lambda: interpreter.get_tensor(2),
+    ):
+        with pytest.raises(AllocationError, match=no_window):
+            call()
+    assert resized(interpreter, np.ones((1, 4, 3, 1), np.float32))[0].ravel().tolist() == [9, 9]
+    interpreter.resize_tensor_input(0, (1, 1, 1, 1))
+    with pytest.raises(AllocationError, match=no_window):
+        interpreter.allocate_tensors()
+    with pytest.raises(AllocationError, match=no_window):
+        Interpreter(model_content=windows_of_three(None)).allocate_tensors()
