@@ -48,7 +48,9 @@ def _uneven_pads(node: ir.Node) -> list[int] | None:
     plain = not any(node.attributes.get(name) for name in ("ceil_mode", "count_include_pad"))
     half = len(pads) // 2
     is_uneven = list(pads[:half]) != list(pads[half:])
-    return list(map(int, pads)) if plain and is_uneven and "dilations" not in node.attributes else None
+    return (
+        list(map(int, pads)) if plain and is_uneven and "dilations" not in node.attributes else None
+    )
 
 
 def _counts(
