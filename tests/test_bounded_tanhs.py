@@ -45,7 +45,7 @@ def test_a_tanh_for_opencv_reads_no_large_numbers() -> None:
 
 
 def test_a_tanh_for_openvino_reads_no_large_softplus() -> None:
-    """OpenVINO makes Mish of x * tanh(log(1 + exp(x))), and fails to load it between two products."""
+    """OpenVINO makes Mish of x * tanh(log(1 + exp(x))), and fails to load between products."""
     tensors = {name: T((2, 3)) for name in ("x", "exp", "more", "log", "tanh", "y", "z")}
     nodes = [
         Node(Op.EXP, ["x"], ["exp"]),
