@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import onnx
 import pytest
 
-from tests.one_op import T, one_op_model
+from tests.one_op import Node, T, graph_model, one_op_model
 from tests.test_presets import session
 from tflite_ort import export_onnx
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.opmap.onnx_graph.writing.activations import bound_tanhs
-from tflite_ort.schema import Op
+from tflite_ort.schema import AddOptions, MulOptions, Op
 
 EDGES = [0.0, -0.0, 1e-30, 8.9, 9.1, 17.0, 19.99, 20.0, 20.01, 44.2, 88.8, 1e30, np.inf, np.nan]
 
@@ -40,3 +42,22 @@ def test_a_tanh_for_opencv_reads_no_large_numbers() -> None:
     assert [node.op_type for node in model.graph.node] == ["Clip", "Tanh"]
     plain = export_onnx(content, for_="mnn")
     assert [node.op_type for node in plain.graph.node] == ["Tanh"]
+
+
+def test_a_tanh_for_openvino_reads_no_large_softplus() -> None:
+    """OpenVINO makes Mish of x * tanh(log(1 + exp(x))), and fails to load between products."""
+    tensors = {name: T((2, 3)) for name in ("x", "exp", "more", "log", "tanh", "y", "z")}
+    nodes = [
+        Node(Op.EXP, ["x"], ["exp"]),
+        Node(Op.ADD, ["exp", "one"], ["more"], AddOptions()),
+        Node(Op.LOG, ["more"], ["log"]),
+        Node(Op.TANH, ["log"], ["tanh"]),
+        Node(Op.MUL, ["x", "tanh"], ["y"], MulOptions()),
+        Node(Op.TANH, ["y"], ["z"]),
+    ]
+    tensors["one"] = T.constant(np.ones((), np.float32))
+    content = graph_model(tensors, nodes, ["z"])
+    model = export_onnx(content, for_="openvino", check=True)
+    assert Counter(node.op_type for node in model.graph.node)["Clip"] == 1
+    plain = export_onnx(content, for_="mobile")
+    assert "Clip" not in {node.op_type for node in plain.graph.node}

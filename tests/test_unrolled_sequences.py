@@ -11,10 +11,12 @@ import onnxruntime
 import pytest
 
 from tests.models import model_path
-from tflite_ort import export_onnx
+from tests.rnn_models import Rnn
+from tflite_ort import ExportError, export_onnx
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.opmap.onnx_graph.writing.unrolled_sequences import MOST_STEPS, unroll_sequences
+from tflite_ort.schema import ActivationFunctionType
 
 Array = npt.NDArray[Any]
 
@@ -70,6 +72,30 @@ def test_steps_give_what_the_node_gives(
     assert op_type not in {node.op_type for node in model.graph.nodes}
     for one, other in zip(results(model, x), want, strict=True):
         np.testing.assert_allclose(one, other, atol=2e-6)
+
+
+@pytest.mark.parametrize("names", [["Relu", "Sigmoid"], ["Sigmoid", "Tanh"]])
+def test_steps_of_rnns_with_other_activations(names: list[str]) -> None:
+    model = cell("RNN", "bidirectional", True, 0)
+    model.graph.nodes[0].attributes["activations"] = names
+    x = np.random.default_rng(1).normal(0, 1, (T, B, W)).astype(np.float32)
+    want = results(model, x)
+    unroll_sequences(model.graph, {"x": (T, B, W)})
+    assert "RNN" not in {node.op_type for node in model.graph.nodes}
+    for one, other in zip(results(model, x), want, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("activation", ["TANH", "RELU"])
+def test_opencv_has_lstms_and_no_rnns(activation: str) -> None:
+    rnn = Rnn(activation=ActivationFunctionType[activation])
+    model = export_onnx(rnn.model(), for_="opencv", stateful=False, check=True)
+    assert "RNN" not in {node.op_type for node in model.graph.node}
+    path = model_path("tf__lstm_seq_f32.tflite")
+    model = export_onnx(path, for_="opencv", lstm_clip="ignore", stateful=False)
+    assert "LSTM" in {node.op_type for node in model.graph.node}
+    with pytest.raises(ExportError, match="RNN"):
+        export_onnx(Rnn(time=MOST_STEPS + 1).model(), for_="opencv", stateful=False)
 
 
 @pytest.mark.parametrize(

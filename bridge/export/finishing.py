@@ -13,7 +13,12 @@ from tflite_ort.export.presets import SIGNED, UNSIGNED, Preset
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
 from tflite_ort.opmap.onnx_graph.serialization import serialized
-from tflite_ort.opmap.onnx_graph.writing.activations import bound_tanhs, join_clips, part_prelus
+from tflite_ort.opmap.onnx_graph.writing.activations import (
+    SOFTPLUS,
+    bound_tanhs,
+    join_clips,
+    part_prelus,
+)
 from tflite_ort.opmap.onnx_graph.writing.agreeing_scales import agree_scales
 from tflite_ort.opmap.onnx_graph.writing.channel_blocks import blocks_behind_channels
 from tflite_ort.opmap.onnx_graph.writing.exact_products import require_exact_products
@@ -111,6 +116,8 @@ def _suit(model: ir.Model, preset: Preset) -> None:
         part_prelus(graph)
     if preset.bounded_tanhs:
         bound_tanhs(graph)
+    elif preset.parted_mish:
+        bound_tanhs(graph, SOFTPLUS)
     if preset.even_pads:
         cut_uneven_pads(graph)
     if preset.last_reflections:

@@ -61,6 +61,7 @@ class Preset:
         agreeing: a tensor of codes has one scale wherever it is read.
         channel_slopes: PRelu has one slope for each channel, or is a sum.
         bounded_tanhs: Tanh and Softplus read numbers up to 20 alone.
+        parted_mish: no node is x * tanh(softplus(x)).
         even_pads: transposed convolutions take off as much at both ends.
         even_pools: means of pools are padded as much at both ends.
         blocks_last: DepthToSpace has the places of a block behind the channels.
@@ -85,6 +86,7 @@ class Preset:
     agreeing: bool = False
     channel_slopes: bool = False
     bounded_tanhs: bool = False
+    parted_mish: bool = False
     even_pads: bool = False
     even_pools: bool = False
     blocks_last: bool = False
@@ -182,6 +184,7 @@ PRESETS: Mapping[str, Preset] = {
         quantization=SIGNED,
         provider="OpenVINOExecutionProvider",
         rounds_wide=True,
+        parted_mish=True,
         no_sums=True,
         plain=True,
     ),
@@ -223,7 +226,7 @@ PRESETS: Mapping[str, Preset] = {
         bounded_tanhs=True,
         even_pads=True,
         plain=True,
-        never=_NO_BODIES,
+        never=_NO_BODIES | {"RNN": _CUT},
         never_types=_DOUBLE,
     ),
     "torch": Preset(

@@ -3,6 +3,8 @@
 - Clip of Relu and Clip of Clip, as graphs of dequantized models have them, are one node.
 - OpenCV's Tanh divides powers of e, which is NaN from 44.2 on, and its Softplus is infinite from
   88.8 on. As 32-bit floats, tanh is 1 from 9.1 on, and softplus the number itself from 17 on.
+- OpenVINO makes one node of x * tanh(log(1 + exp(x))), and then fails between two products. It does
+  not where a Clip is before the Tanh.
 - Some runtimes take PRelu only with one slope for each channel.
 """
 
@@ -13,6 +15,8 @@ import numpy as np
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.writing.table_nodes import Names
 
+# What makes the number whose tanh Mish multiplies by.
+SOFTPLUS = frozenset({"Log", "Softplus"})
 # What a bound that is not said allows.
 _OPEN = (-np.inf, np.inf)
 Bounds = tuple[float, float]
@@ -64,11 +68,17 @@ def _bounds(node: ir.Node) -> Bounds | None:
     return found[0], found[1]
 
 
-def bound_tanhs(graph: ir.Graph) -> None:
-    """Put a Clip before each Tanh and Softplus, which changes no result."""
+def bound_tanhs(graph: ir.Graph, of: frozenset[str] = frozenset()) -> None:
+    """Put a Clip before each Tanh and Softplus, which changes no result.
+
+    Args:
+        of: only where what they read comes from such a node; empty: everywhere.
+    """
     names, nodes = Names(graph), list[ir.Node]()
     for node in graph.nodes:
-        if node.op_type not in ("Tanh", "Softplus") or node.domain:
+        before = node.inputs[0].producer() if node.inputs and node.inputs[0] else None
+        is_meant = not of or (before is not None and before.op_type in of)
+        if node.op_type not in ("Tanh", "Softplus") or node.domain or not is_meant:
             nodes.append(node)
             continue
         is_tanh, (x,) = node.op_type == "Tanh", node.inputs

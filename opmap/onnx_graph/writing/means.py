@@ -33,9 +33,9 @@ def even_pools(graph: ir.Graph, known: Known) -> None:
         del node.attributes["pads"]
         node.inputs = (added.op("Pad", node.inputs[0], around),)
         node.give(0, mean := added.value("mean"))
-        factor = added.constant(np.float32(window / counts[np.newaxis, np.newaxis]), "factor")
+        factor = (window / counts[np.newaxis, np.newaxis]).astype(np.float32)
         added.nodes.append(node)
-        added.emit("Mul", [mean, factor], [made])
+        added.emit("Mul", [mean, added.constant(factor, "factor")], [made])
         nodes += added.nodes
     graph.nodes = nodes
 
@@ -48,7 +48,9 @@ def _uneven_pads(node: ir.Node) -> list[int] | None:
     plain = not any(node.attributes.get(name) for name in ("ceil_mode", "count_include_pad"))
     half = len(pads) // 2
     is_uneven = list(pads[:half]) != list(pads[half:])
-    return list(map(int, pads)) if plain and is_uneven and "dilations" not in node.attributes else None
+    return (
+        list(map(int, pads)) if plain and is_uneven and "dilations" not in node.attributes else None
+    )
 
 
 def _counts(

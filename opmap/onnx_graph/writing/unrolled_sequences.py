@@ -18,6 +18,8 @@ from tflite_ort.opmap.onnx_graph.writing.table_nodes import Names
 MOST_STEPS = 256
 SEQUENCES = frozenset({"GRU", "LSTM", "RNN"})
 _USUAL = frozenset({"direction", "hidden_size", "linear_before_reset"})
+# What an RNN may have in the place of Tanh.
+_ACTIVATIONS = frozenset({"Relu", "Sigmoid", "Tanh"})
 
 
 def unroll_sequences(
@@ -33,7 +35,13 @@ def unroll_sequences(
     for node in graph.nodes:
         given = node.inputs[0] if node.inputs else None
         shape = () if given is None else shapes.get(given.name, ())
-        if node.op_type in kinds and _is_plain(node) and len(shape) == 3 and 0 < shape[0] <= MOST_STEPS and shape[1]:
+        if (
+            node.op_type in kinds
+            and _is_plain(node)
+            and len(shape) == 3
+            and 0 < shape[0] <= MOST_STEPS
+            and shape[1]
+        ):
             nodes += _Unrolled(graph, node, shape, names).nodes
         else:
             nodes.append(node)
@@ -42,8 +50,13 @@ def unroll_sequences(
 
 
 def _is_plain(node: ir.Node) -> bool:
-    """Whether a node has its usual activations, constant weights and nothing else."""
-    if node.op_type not in SEQUENCES or node.domain or not set(node.attributes) <= _USUAL:
+    """Whether a node has its usual activations, constant weights and nothing else. An RNN may have
+    other activations."""
+    told = dict(node.attributes)
+    names = told.pop("activations", ()) if node.op_type == "RNN" else ()
+    if node.op_type not in SEQUENCES or node.domain or not set(told) <= _USUAL:
+        return False
+    if not isinstance(names, Sequence) or not set(names) <= _ACTIVATIONS:
         return False
     weights = node.inputs[1:4]
     constant = all(each is not None and each.const_value is not None for each in weights)
@@ -78,6 +91,8 @@ class _Unrolled(AddedNodes):
 
     def _side(self, number: int, back: bool) -> list[ir.Value]:
         """All outputs [T, 1, B, H] of a direction and its last states [1, B, H]."""
+        activations = self._node.attributes.get("activations")
+        self._squash = str(activations[number]) if isinstance(activations, Sequence) else "Tanh"
         weights, recurrent, bias = (each[number] for each in self._weights)
         own, other = np.split(bias, 2)
         x = self._node.inputs[0]
@@ -141,7 +156,8 @@ class _Unrolled(AddedNodes):
     def _rnn(
         self, row: ir.Value, states: Sequence[ir.Value], recurrent: Array, _: Array
     ) -> list[ir.Value]:
-        return [self.op("Tanh", self.op("Add", row, self._times(states[0], recurrent)))]
+        sums = self.op("Add", row, self._times(states[0], recurrent))
+        return [self.op(self._squash, sums)]
 
     def _times(self, h: ir.Value, recurrent: Array) -> ir.Value:
         return self.op("MatMul", h, self.constant(recurrent.T, "recurrent"))
