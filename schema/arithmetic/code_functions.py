@@ -145,8 +145,8 @@ def _sigmoid_multiplier(input_scale: np.float32, exact: tuple[int, ...]) -> tupl
 
 
 def _left_shift(scale: np.float32, exact: tuple[int, ...]) -> int | None:
-    """The power of two, times 1 / 4096, that `scale` is near, as its exponent; None if that is not in
-    `exact`."""
+    """The exponent of the power of two, times 1 / 4096, that `scale` is near; None where it is not
+    in `exact`."""
     log = math.log2(scale)
     left = 12 + round(log)
     return left if abs(log - round(log)) < 1e-3 and left in exact else None
