@@ -32,7 +32,11 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.arithmetic.code_functions import leaky_relu_codes, sigmoid_int16, tanh_int16
+from tflite_ort.schema.arithmetic.code_functions import (
+    fast_sigmoid_int16,
+    fast_tanh_int16,
+    leaky_relu_codes,
+)
 from tflite_ort.schema.arithmetic.softmax_tables import softmax_powers, softmax_reciprocals
 from tflite_ort.schema.values.semantics import rounded_ratio
 from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known
@@ -137,7 +141,7 @@ def _refuse_fine(op: View) -> None:
 def tanh(op: View, g: Graph) -> None:
     """Tanh; for 16-bit codes a Gather, since TFLite's own table is up to 3 codes off."""
     if op["input"].type is _T.INT16:
-        _of_int16("Tanh", tanh_int16, op, g)
+        _of_int16("Tanh", fast_tanh_int16, op, g)
         return
     unary("Tanh", _HALF | _BYTES, {}, op, g)
 
@@ -173,7 +177,7 @@ def logistic(op: View, g: Graph) -> None:
     """
     input = op["input"]
     if input.type is _T.INT16:
-        _of_int16("Sigmoid", sigmoid_int16, op, g)
+        _of_int16("Sigmoid", fast_sigmoid_int16, op, g)
         return
     if input.is_quantized:
         _refuse_fine(op)

@@ -19,7 +19,7 @@ from tflite_ort.opmap.cells.lstm_integer import run_integer_cell
 from tflite_ort.opmap.cells.lstm_integer_weights import IntegerWeights, read_integer_weights
 from tflite_ort.opmap.cells.lstm_narrow import narrow_lstm
 from tflite_ort.opmap.cells.rnn_cell import RnnRun, run_rnns
-from tflite_ort.opmap.cells.svdf_integer import integer_svdf
+from tflite_ort.opmap.cells.svdf_integer import integer_svdf, steps_after
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.float_activation import activated
 from tflite_ort.opmap.idioms.fixed_point import centred_codes
@@ -378,7 +378,10 @@ def svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
     rounding, single_row = _rounding(op, g), _is_single_row(op)
     terms = [(g.read(op["input"]), feature)]
     made = sum_of_products(g, terms, rounding=rounding, single_row=single_row)
-    state = _with_newest_step(op["state"], g, made, filters, memory)
+    tensor = op["state"]
+    state = g.reshape(g.read(tensor), (-1, filters, memory))
+    state = steps_after(op, g, state, g.op("Unsqueeze", made, g.ints([2])))
+    g.write(tensor, g.reshape(state, (-1, filters * memory)))
     rank, steps = op.options.rank, g.op("Mul", state, g.constants.add(time, "weights_time"))
     if rank > 1:
         steps = g.reshape(steps, (-1, filters // rank, rank * memory))
@@ -386,15 +389,3 @@ def svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
     bias = reals(op, "bias")
     value = value if bias is None else g.op("Add", value, g.constant(bias))
     g.write(op.output, activated(g, value, op.options.fused_activation_function))
-
-
-def _with_newest_step(
-    tensor: TensorView, g: Graph, newest: ir.Value, filters: int, memory: int
-) -> ir.Value:
-    """The state [B, F, M] of SVDF after the step `newest` [B, F]; it is written too."""
-    newest = g.op("Unsqueeze", newest, g.ints([2]))
-    state = g.reshape(g.read(tensor), (-1, filters, memory))
-    kept = g.op("Slice", state, *(g.ints([bound]) for bound in (1, memory, 2)))
-    state = g.op("Concat", kept, newest, axis=2)
-    g.write(tensor, g.reshape(state, (-1, filters * memory)))
-    return state

@@ -102,7 +102,7 @@ _EXPLAINED = (
     "These outputs are what the reference gives with floats in such layers, or are no further from "
     "it than the reference's own."
 )
-_BEYOND = "No code stands for the true number there: it is NaN, or beyond the last code, and wraps."
+_BEYOND = "The true number is NaN there, or beyond the last code, where integers may wrap."
 _NOT_INSTALLED = "Install ai-edge-litert to see how far LiteRT's own kernels are apart there."
 _NOT_ASKED = "How far LiteRT's own kernels are apart there is not known: they were not run."
 

@@ -18,6 +18,7 @@ from tflite_ort.opmap.idioms.fixed_point import (
     refuse_wraps,
     rescaled,
 )
+from tflite_ort.opmap.idioms.indices import matched
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -29,6 +30,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.semantics import quantized_range
+from tflite_ort.schema.values.sizes import is_known
 
 REACH = 255  # of an 8-bit code less its zero point
 _STATE_REACH = 32768
@@ -77,10 +79,18 @@ def state_after(op: View, g: Graph, newest: ir.Value) -> ir.Value:
     state, (filters, memory) = op["state"], op["weights_time"].shape
     made = g.op("Unsqueeze", g.cast(newest, NUMPY_DTYPE[carried_type(state)]), g.ints([2]))
     rows = g.reshape(g.read(state, domain=Domain.STORED), (-1, filters, memory))
-    kept = g.op("Slice", rows, *(g.ints([bound]) for bound in (1, memory, 2)))
-    rows = g.op("Concat", kept, made, axis=2)
+    rows = steps_after(op, g, rows, made)
     g.write(state, g.reshape(rows, (-1, filters * memory)), domain=Domain.STORED)
     return rows
+
+
+def steps_after(op: View, g: Graph, steps: ir.Value, newest: ir.Value) -> ir.Value:
+    """The steps [B, F, M] of the state after `newest`, [B, F, 1]."""
+    memory = op["weights_time"].shape[1]
+    if memory == 1 and not is_known(op["input"].shape[0]):
+        newest = matched(g, newest, steps)  # ONNX Runtime joins any batch to no steps
+    kept = g.op("Slice", steps, *(g.ints([bound]) for bound in (1, memory, 2)))
+    return g.op("Concat", kept, newest, axis=2)
 
 
 def newest_step(op: View, g: Graph, product: ir.Value) -> ir.Value:

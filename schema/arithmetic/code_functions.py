@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.optional import late
 from tflite_ort.schema.arithmetic.fixed_point import (
     held_ratio,
     inverse_sqrt,
@@ -17,6 +18,9 @@ from tflite_ort.schema.arithmetic.fixed_point import (
     round_half_away,
     saturate,
 )
+
+with late:
+    from tflite_ort.schema.arithmetic import fixed_point16
 
 Array = npt.NDArray[Any]
 Int16Array = npt.NDArray[np.int16]
@@ -69,13 +73,15 @@ def _sigmoid_points() -> npt.NDArray[np.int64]:
 
 
 _SIGMOID = _sigmoid_points()
+# The exponents that `_left_shift` gives.
+_SIGMOID_EXACT, _TANH_EXACT = (0,), (0, 1)
 # With more every code but 0 is past the table.
 _LARGEST_MULTIPLIER = 2**32
 
 
 def sigmoid_int16(codes: Array, scale: np.float32) -> Int16Array:
     """1 / (1 + e**-x) as Q0.15; 2**9 of the scaled input are a step of the table."""
-    positive, line, beyond = _sigmoid_line(codes, scale, 9, (0,))
+    positive, line, beyond = _sigmoid_line(codes, scale, 9, _SIGMOID_EXACT)
     line = np.where(beyond, 0x7FFF << 10, line)
     line = np.where(positive, line + 512, (1 << 25) - line + 511)
     return np.asarray(line >> 10, np.int16)
@@ -83,9 +89,27 @@ def sigmoid_int16(codes: Array, scale: np.float32) -> Int16Array:
 
 def tanh_int16(codes: Array, scale: np.float32) -> Int16Array:
     """2 * sigmoid(2x) - 1 as Q0.15; a step of the table is half as long."""
-    positive, line, beyond = _sigmoid_line(codes, scale, 8, (0, 1))
+    positive, line, beyond = _sigmoid_line(codes, scale, 8, _TANH_EXACT)
     line = np.where(beyond, 0xFFFF << 8, line) - (1 << 23)
     return np.asarray(np.where(positive, line + 128, 127 - line) >> 8, np.int16)
+
+
+def fast_sigmoid_int16(codes: Array, scale: np.float32) -> Int16Array:
+    """`sigmoid_int16` of TFLite's optimized kernels: at a scale near 1 / 4096 fixed-point numbers
+    in place of the table, up to 7 codes away."""
+    left = _left_shift(scale, _SIGMOID_EXACT)
+    if left is None:
+        return sigmoid_int16(codes, scale)
+    return fixed_point16.logistic(codes.astype(np.int16), 3 + left)
+
+
+def fast_tanh_int16(codes: Array, scale: np.float32) -> Int16Array:
+    """`tanh_int16` of TFLite's optimized kernels: at a scale near 1 / 4096 or 1 / 2048 fixed-point
+    numbers in place of the table, up to 12 codes away."""
+    left = _left_shift(scale, _TANH_EXACT)
+    if left is None:
+        return tanh_int16(codes, scale)
+    return fixed_point16.tanh(codes.astype(np.int16), 3 + left)
 
 
 def _sigmoid_line(
@@ -94,7 +118,7 @@ def _sigmoid_line(
     """(x >= 0, sigmoid of |x| interpolated as Q0.(16 + bits), whether |x| is past the table).
 
     Args:
-        exact: as of `_sigmoid_multiplier`.
+        exact: as of `_left_shift`.
     """
     multiplier, shift = _sigmoid_multiplier(scale, exact)
     value = (codes.astype(np.int64) * multiplier + ((1 << shift) >> 1)) >> shift
@@ -109,14 +133,20 @@ def _sigmoid_multiplier(input_scale: np.float32, exact: tuple[int, ...]) -> tupl
     """(multiplier, right shift) that bring codes of `input_scale` to 1 / (3 * 4096).
 
     Args:
-        exact: the powers of two, times 1 / 4096, for which a scale near one is taken as that: of
-            tanh 1 and 2, of the logistic function 1.
+        exact: as of `_left_shift`.
     """
-    log = math.log2(input_scale)
-    left = 12 + round(log)
-    if abs(log - round(log)) < 1e-3 and left in exact:
+    left = _left_shift(input_scale, exact)
+    if left is not None:
         return 3 << left, 0
     multiplier, shift = float(input_scale) * 4096.0 * 3.0, 0
     while multiplier <= 32767.0 / 2.0 and shift <= 30:
         multiplier, shift = multiplier * 2.0, shift + 1
     return int(min(multiplier, _LARGEST_MULTIPLIER)), shift
+
+
+def _left_shift(scale: np.float32, exact: tuple[int, ...]) -> int | None:
+    """The exponent of the power of two, times 1 / 4096, that `scale` is near; None where it is not
+    in `exact`."""
+    log = math.log2(scale)
+    left = 12 + round(log)
+    return left if abs(log - round(log)) < 1e-3 and left in exact else None

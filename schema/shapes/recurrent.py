@@ -169,7 +169,7 @@ def bidirectional_sequence_rnn(op: View) -> Shapes:
         width = _auxiliary(op, shape)
         for prefix, count in zip(("fw_", "bw_"), units, strict=True):
             of_shape(op, f"{prefix}aux_weights", (count, width))
-    else:
+    elif op.options.time_major:  # otherwise it is not read
         of_shape(op, "aux_input", shape)
     return _directions(op, shape, *units)
 

@@ -64,6 +64,21 @@ def bias_of(weights: T, size: int, rng: np.random.Generator) -> T:
     return T.constant(codes, scale=scales if len(scales) > 1 else scales[0])
 
 
+@pytest.mark.parametrize("scale", [2**-10, 2**-11, 2**-12, 2**-12 * 1.0005, 2**-12 * 1.002, 2**-13])
+@pytest.mark.parametrize("op", [Op.LOGISTIC, Op.TANH])
+def test_functions_of_powers_of_two(op: Op, scale: float) -> None:
+    """For some LiteRT has fixed-point numbers in place of a table, but in its reference kernels."""
+    every = np.arange(-(2**15), 2**15).astype(np.int16)
+    model = one_op_model(op, [T(every.shape, INT16, scale)], [T(every.shape, INT16, 2**-15)])
+    (wanted,) = litert(model, [every], "default")
+    (got,), _ = ours(model, [every])
+    np.testing.assert_array_equal(got, wanted)
+    np.testing.assert_array_equal(exported(model, [every])[0], wanted)
+    (wanted,) = litert(model, [every], "reference")
+    (got,), _ = ours(model, [every], providers=[])
+    np.testing.assert_array_equal(got, wanted)
+
+
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolution(name: str) -> None:
     op, shape, filter_shape = CONVOLUTIONS[name]

@@ -18,6 +18,7 @@ from tflite_ort.schema import (
     ModelBuilder,
     Op,
     StablehloScatterOptions,
+    StridedSliceOptions,
     TensorType,
 )
 from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
@@ -143,6 +144,15 @@ def test_scatter_of_stablehlo(rank: int, function: Op | None) -> None:
     for providers in (None, []):
         (got,), _ = ours(model.write(), [wide([1, 2, 3], rank)], providers)
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("rank", RANKS)
+def test_slices_of_the_first_dimensions(rank: int) -> None:
+    """LiteRT has 32 bits for what lists do not name: from 33 dimensions on the first ones too."""
+    x = wide(np.arange(24).reshape(4, 6), rank)
+    wanted = wide(np.arange(24).reshape(4, 6)[1::2, 1::3], rank)
+    lists = [np.array(each, np.int32) for each in ([1, 1], [4, 6], [2, 3])]
+    check(Op.STRIDED_SLICE, [x, *lists], wanted, StridedSliceOptions())
 
 
 @pytest.mark.parametrize("rank", RANKS)

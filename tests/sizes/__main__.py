@@ -7,9 +7,11 @@ file gives such a result.
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 
 from tests.fuzz.corpus import Corpus, fixed_corpus, full_corpus
 from tests.fuzz.describe import operators, types
@@ -22,15 +24,17 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--fixed", action="store_true", help="the smallest model of each kind only")
     parser.add_argument("--only", default="", metavar="OP", help="models with such an operator")
     parser.add_argument("--seed", type=int, default=0, help="of sizes and inputs")
+    parser.add_argument("--sample", type=int, metavar="N", help="N models, drawn by --seed")
     parser.add_argument("--part", default="0/1", metavar="I/N", help="each N-th model, from I on")
     return parser.parse_args()
 
 
-def tried(corpus: Corpus, seed: int, part: int = 0, parts: int = 1) -> Counter[str]:
-    """Counts by kind, of each `parts`-th model."""
+def tried(corpus: Corpus, seed: int, numbers: Sequence[int]) -> Counter[str]:
+    """Counts by kind, of the models of these numbers."""
     counts: Counter[str] = Counter()
     litert = LiteRT()
-    for number, model in enumerate(corpus.seeds[part::parts]):
+    for number in numbers:
+        model = corpus.seeds[number]
         found = trial(model.content, litert, seed)
         if found is None:
             continue
@@ -42,7 +46,7 @@ def tried(corpus: Corpus, seed: int, part: int = 0, parts: int = 1) -> Counter[s
         for row in rows:
             if row.kind in (*WRONG, *OURS):
                 what = f"{operators(model.content)} {types(model.content)}"
-                where = f"{part + parts * number} | {row.opening.axes} {dict(row.shapes)}"
+                where = f"{number} | {row.opening.axes} {dict(row.shapes)}"
                 line = f"{row.kind} | {what} | {where} | {row.text}".replace("\n", " ")
                 print(line[:500], flush=True)
     litert.close()
@@ -54,8 +58,12 @@ def main() -> int:
     corpus = fixed_corpus() if options.fixed else full_corpus()
     part, parts = map(int, options.part.split("/"))
     corpus = corpus.only(options.only) if options.only else corpus
-    print(f"corpus {corpus.digest}, seed {options.seed}")
-    counts = tried(corpus, options.seed, part, parts)
+    numbers = list(range(len(corpus.seeds)))
+    if options.sample is not None:
+        count = min(options.sample, len(numbers))
+        numbers = sorted(random.Random(options.seed).sample(numbers, count))
+    print(f"corpus {corpus.digest}, seed {options.seed}, {len(numbers)} models")
+    counts = tried(corpus, options.seed, numbers[part::parts])
     print(", ".join(f"{name}: {count}" for name, count in counts.most_common()))
     return int(any(counts[kind] for kind in WRONG))
 

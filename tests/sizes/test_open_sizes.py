@@ -11,12 +11,15 @@ import pytest
 
 from tests.fuzz.corpus import fixed_corpus
 from tests.fuzz.litert import LiteRT
-from tests.one_op import Array, T, assert_close, one_op_model
+from tests.one_op import Array, T, assert_close, one_op_model, ours
+from tests.oracle import litert as litert_of
 from tests.oracle import litert_interpreter
+from tests.rnn_models import Rnn, Svdf
 from tests.sizes.trial import WRONG, trial
 from tflite_ort import Interpreter, export_onnx
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import (
+    ActivationFunctionType,
     BitcastOptions,
     Conv3DOptions,
     DynamicUpdateSliceOptions,
@@ -134,6 +137,12 @@ RAGGED = {
         [T((2, 4, 4, 4, 3))],
         Conv3DOptions(Padding.SAME, stride_d=2, stride_w=2, stride_h=2),
     ),
+    **{
+        f"SVDF of one step, {weights}": Svdf(
+            memory=1, weights=weights, activation=ActivationFunctionType.RELU
+        ).model()
+        for weights in ("float", "int8", "integer")
+    },
     "transposed": one_op_model(
         Op.TRANSPOSE_CONV,
         [wide(1, 6, 6, 2), T.constant(np.ones((2, 3, 3, 2), np.float32)), T((1, 3, 3, 2))],
@@ -151,6 +160,16 @@ def test_what_does_not_fit_is_no_answer(name: str, litert: LiteRT) -> None:
     rows = list(found.rows())
     assert not [row for row in rows if row.kind in WRONG]
     assert {row.kind for row in rows} - {"refused"}
+
+
+@pytest.mark.parametrize("shape", [(2, 6, 4), (1, 3, 4), (2, 3, 7)])
+def test_an_input_that_no_kernel_reads_has_any_size(shape: tuple[int, ...]) -> None:
+    """An auxiliary input without weights, where the batch comes first."""
+    rnn = Rnn(Op.BIDIRECTIONAL_SEQUENCE_RNN, auxiliary="linked")
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=size).astype(np.float32) for size in ((2, 3, 4), shape)]
+    for wanted, got in zip(litert_of(rnn.model(), given), ours(rnn.model(), given)[0], strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 
 def sizes_of_transposed() -> Iterator[tuple[Padding, int, int, int]]:
