@@ -15,6 +15,7 @@ from tflite_ort.opmap.rules.rule import (
     keeps_axes,
     paired,
     rounding,
+    rounds_terms,
 )
 from tflite_ort.schema import Op
 
@@ -370,6 +371,11 @@ RULES: tuple[Rule, ...] = (
         *(_NODES, "nodes.kept_axes:keep_axes"),
         *((*_REDUCING, "If", "Loop", "Scan"), keeps_axes),
         *(_EXACT, "", "tests/rules/test_kept_axes.py"),
+    ),
+    Rule(
+        "rounded terms",
+        *(_NODES, "nodes.rounded_terms:round_terms", ("Add",), rounds_terms),
+        *(_EXACT, "", "tests/rules/test_rounded_terms.py"),
     ),
     Rule(
         "layers of codes as one node",
