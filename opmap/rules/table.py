@@ -321,6 +321,12 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "on an NPU: style transfer", _TESTS + "test_moved_floats.py"),
     ),
     Rule(
+        "LOG_SOFTMAX of floats as of codes",
+        *(_LOWERING, "lowerings.log_softmax_of_codes:log_softmax_of_codes"),
+        *((Op.LOG_SOFTMAX,), rounding),
+        *("1e-4", "on an NPU: lenet", _TESTS + "test_log_softmax_of_codes.py"),
+    ),
+    Rule(
         "sums of 16-bit codes as products",
         *(_LOWERING, "lowerings.paired_sums:paired_sums", (Op.MEAN, Op.SUM), paired),
         *("one quantum", "on an NPU: bert with 16-bit activations", _TESTS + "test_paired_sums.py"),
