@@ -18,8 +18,9 @@ View = OperatorView[Any]
 _MOST = 127  # of signed codes of 8 bits
 _SMALL = 1e-9
 _MADE = ("QUANTIZE", "DEQUANTIZE")
-_MOVED = (
-    *("EXPAND_DIMS", "MIRROR_PAD", "PAD", "RESHAPE", "RESIZE_NEAREST_NEIGHBOR"),
+# What graphs compute of codes where floats are codes times a scale.
+_OF_CODES = (
+    *("LOG_SOFTMAX", "EXPAND_DIMS", "MIRROR_PAD", "PAD", "RESHAPE", "RESIZE_NEAREST_NEIGHBOR"),
     *("SLICE", "SQUEEZE", "STRIDED_SLICE", "TRANSPOSE"),
 )
 
@@ -36,10 +37,10 @@ def on(*types: TensorType) -> Callable[[View], bool]:
 
 def computes_floats(op: View) -> bool:
     """Whether it reads or makes floats, and does more than to make codes of them or the reverse, or
-    to move them: graphs have what is moved as codes."""
+    what graphs have of codes."""
     floats = on(TensorType.FLOAT16, TensorType.FLOAT32, TensorType.COMPLEX64)
-    moved = all(x.type is TensorType.FLOAT32 for x in (*op.inputs[:1], *op.outputs) if x)
-    return not (op.op.name in _MADE or (op.op.name in _MOVED and moved)) and floats(op)
+    plain = all(x.type is TensorType.FLOAT32 for x in (*op.inputs[:1], *op.outputs) if x)
+    return not (op.op.name in _MADE or (op.op.name in _OF_CODES and plain)) and floats(op)
 
 
 def plain_integers(op: View) -> bool:

@@ -30,6 +30,12 @@ HTP = (
         quanta=2,
     ),
     Rounding(
+        "logarithms of floats are 16-bit codes of all that codes can give, some steps off",
+        frozenset({"LOG_SOFTMAX"}),
+        conditions.on(TensorType.FLOAT32),
+        share=2.0**-12,
+    ),
+    Rounding(
         "it drops the lowest 8 bits of sums of 16-bit codes",
         frozenset({"MEAN", "SUM"}),
         _WIDE,

@@ -103,6 +103,8 @@ TRAITS: Mapping[str, ProviderTraits] = {
     #   are inputs of these parts, and it computes them in floats.
     # - Of a reduction that leaves out axes and an element-wise operator behind it it makes one
     #   operator, which adds constants along another axis.
+    # - Of a convolution of codes and an Add behind it it makes one operator, which does not round
+    #   what is between them, unless another function comes before the rounding.
     # - Its recurrent layers have no activation Affine.
     # - Its Gather takes less than half the time of its GatherElements. ONNX Runtime's own Gather
     #   takes three times as long.
@@ -119,6 +121,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
             kept_axes=True,
             transforms_rows=True,
             real_means=True,
+            rounded_terms=True,
             usual_activations=True,
             fallback=True,
         ),

@@ -101,6 +101,11 @@ def keeps_axes(target: Target) -> bool:
     return target.kept_axes
 
 
+def rounds_terms(target: Target) -> bool:
+    """For graphs in which nothing but another node keeps the codes of terms rounded."""
+    return target.rounded_terms
+
+
 def rounding(target: Target) -> bool:
     """For devices that round floats."""
     return bool(target.no_floats)

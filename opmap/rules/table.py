@@ -15,6 +15,7 @@ from tflite_ort.opmap.rules.rule import (
     keeps_axes,
     paired,
     rounding,
+    rounds_terms,
 )
 from tflite_ort.schema import Op
 
@@ -346,6 +347,12 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "on an NPU: style transfer", _TESTS + "test_moved_floats.py"),
     ),
     Rule(
+        "LOG_SOFTMAX of floats as of codes",
+        *(_LOWERING, "lowerings.log_softmax_of_codes:log_softmax_of_codes"),
+        *((Op.LOG_SOFTMAX,), rounding),
+        *("1e-4", "on an NPU: lenet", _TESTS + "test_log_softmax_of_codes.py"),
+    ),
+    Rule(
         "sums of 16-bit codes as products",
         *(_LOWERING, "lowerings.paired_sums:paired_sums", (Op.MEAN, Op.SUM), paired),
         *("one quantum", "on an NPU: bert with 16-bit activations", _TESTS + "test_paired_sums.py"),
@@ -411,6 +418,11 @@ RULES: tuple[Rule, ...] = (
         *(_NODES, "nodes.kept_axes:keep_axes"),
         *((*_REDUCING, "If", "Loop", "Scan"), keeps_axes),
         *(_EXACT, "", "tests/rules/test_kept_axes.py"),
+    ),
+    Rule(
+        "rounded terms",
+        *(_NODES, "nodes.rounded_terms:round_terms", ("Add",), rounds_terms),
+        *(_EXACT, "", "tests/rules/test_rounded_terms.py"),
     ),
     Rule(
         "layers of codes as one node",

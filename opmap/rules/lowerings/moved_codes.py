@@ -33,7 +33,7 @@ def moved_codes(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
     if input.type is not TensorType.FLOAT32 or input.is_constant:
         return ()
     layout = g.layout(input)
-    found = _codes_of(g, g.read(input, layout=layout))
+    found = codes_of(g, g.read(input, layout=layout))
     if found is None:
         raise Untranslatable(g.target.no_floats)
     codes, quantization, type = found
@@ -54,12 +54,12 @@ def _moved(op: View, coded: View, g: Graph, rest: Rest) -> None:
     g.write(op.output, g.dequantize(codes, coded.output), layout=layout)
 
 
-def _codes_of(g: Graph, reals: ir.Value) -> tuple[ir.Value, Quantization, TensorType] | None:
+def codes_of(g: Graph, reals: ir.Value) -> tuple[ir.Value, Quantization, TensorType] | None:
     """The codes of one scale that floats stand for, in another layout too; None where they stand
     for none."""
     node = reals.producer()
     if node is not None and node.op_type == "Transpose" and node.inputs[0] is not None:
-        found = _codes_of(g, node.inputs[0])
+        found = codes_of(g, node.inputs[0])
         if found is None:
             return None
         order: Any = node.attributes["perm"]
