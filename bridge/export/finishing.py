@@ -92,7 +92,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         known = inferred(model)  # of a graph with other types
     say_shapes(graph, known)
     leave_out_defaults(graph)
-    shorten_names(graph)
+    shorten_names(graph, [tensor.name for tensor in source.subgraphs[0].tensors])
 
 
 def _write_out(model: ir.Model, preset: Preset) -> None:
