@@ -118,6 +118,31 @@ def test_two_that_one_can_do() -> None:
     assert b.check(turned, flat, x=X) == ["Transpose", "Reshape"]
 
 
+@pytest.mark.parametrize(
+    ("axes", "shape", "kinds"),
+    [
+        ((1, 2), (2,), ["ReduceMean"]),
+        ((-1,), (2, 3), ["ReduceMean"]),
+        ((0,), (12,), ["ReduceMean", "Reshape"]),
+        ((), (), ["ReduceMean", "Reshape"]),
+    ],
+)
+def test_a_reduction_leaves_its_axes_out(
+    axes: tuple[int, ...], shape: tuple[int, ...], kinds: list[str]
+) -> None:
+    b = Build(2, 3, 4)
+    given = [b.ints(*axes)] if axes else []
+    mean = b.op("ReduceMean", b.x, *given, keepdims=1)
+    assert b.check(b.op("Reshape", mean, b.ints(*shape)), x=X) == kinds
+
+
+def test_a_reduction_that_others_read_keeps_its_axes() -> None:
+    b = Build(2, 3, 4)
+    mean = b.op("ReduceMean", b.x, b.ints(2), keepdims=1)
+    flat = b.op("Reshape", mean, b.ints(2, 3))
+    assert len(b.check(flat, b.op("Sub", b.x, mean), x=X)) == 3
+
+
 def test_joins_in_a_row_are_one() -> None:
     b = Build(2, 3, 4)
     once = b.op("Concat", b.x, b.op("Neg", b.x), axis=1)
