@@ -34,6 +34,7 @@ _QUARTER = 8192  # codes of a quarter, without integer bits
 # A quotient is lifted above 0, so that Div cuts its rest off downwards.
 _LIFT = 16384
 _BACKWARDS = -_CODES  # an end before all
+_EXP = "exp"
 # Of these counts of integer bits tables are looked for.
 _GATE_BITS, _TANH_BITS = 3, range(5)
 
@@ -118,10 +119,21 @@ def _nodes_of(gate: Gate, g: TableNodes) -> ir.Value:
 
 
 def _exp(g: TableNodes, bits: int) -> ir.Value:
-    """exp(-x) of the magnitudes 1..32768 of codes with `bits` integer bits."""
-    whole = g.slice(_quarter(g), (1 << bits) - 1, _QUARTER, 1 << bits)
-    for multiplier in EXP_STEPS[: bits + 2]:
+    """exp(-x) of the magnitudes 1..32768 of codes with `bits` integer bits.
+
+    Those of fewer bits are every second, fourth, ... of these before the last bits are taken.
+    """
+    first = max((known for kind, known in g.parts if kind == _EXP and known <= bits), default=None)
+    if first is None:
+        whole, taken = g.slice(_quarter(g), (1 << bits) - 1, _QUARTER, 1 << bits), 0
+    else:
+        whole, taken = g.parts[_EXP, first], first + 2
+    if first is not None and first < bits:
+        step = 1 << (bits - first)
+        whole = g.slice(whole, step - 1, _ONE + 1, step)
+    for multiplier in EXP_STEPS[taken : bits + 2]:
         whole = g.add("Concat", whole, _product(g, whole, g.number(multiplier)), axis=0)
+    g.parts[_EXP, bits] = whole
     return whole
 
 

@@ -62,10 +62,14 @@ class TableNodes:
     Args:
         nodes: to which nodes are added.
         constant: of the file.
+
+    Attributes:
+        parts: what is there, by what it is and of how many bits.
     """
 
     def __init__(self, nodes: list[ir.Node], constant: Constants) -> None:
         self._nodes, self.constant = nodes, constant
+        self.parts: dict[tuple[str, int], ir.Value] = {}
         self._known: dict[Any, ir.Value] = {}
 
     def add(
