@@ -41,8 +41,11 @@ _NARROWER: dict[ir.DataType, Sequence[npt.DTypeLike]] = {
 }
 # The largest code of a channel; most have one of the first.
 _CODES = (127, 128, 7, 8, *range(126, 8, -1), *range(6, 0, -1))
-# Others are not worth a node less; larger ones are hardly ever equal.
-_WORTH_JOINING = range(64, 1 << 20)
+# Smaller ones are not worth it; larger ones are hardly ever equal.
+_WORTH_JOINING = range(32, 1 << 20)
+# By node, the first input from which on it may read what others read too.
+_JOINED = {"Cast": 0, "Concat": 0, "Squeeze": 0, "Scan": 0, "LSTM": 5, "GRU": 5, "RNN": 5}
+_NEVER = 1 << 31
 
 
 class Narrow(NamedTuple):
@@ -312,13 +315,13 @@ def _equal(one: Array, other: Array) -> bool:
 
 
 def join_equal_constants(graph: ir.Graph) -> None:
-    """Let nodes read one of the narrow initializers of a graph that have equal elements.
+    """Let nodes read one of the initializers of a graph that have equal elements.
 
-    Only of those that a Cast alone reads, as `narrow_constants` writes it. ONNX Runtime's optimiser
-    names constants that it makes after those that it makes them of, and fails where two layers
-    share one.
+    Only of those that a Cast alone reads, as `narrow_constants` writes it, and of first states.
+    ONNX Runtime's optimiser names constants that it makes after those that it makes them of, and
+    fails where two layers share one.
     """
-    elsewhere = {id(v) for v, node, _ in graph.reads() if node.op_type != "Cast"}
+    elsewhere = {id(v) for v, node, place in graph.reads() if place < _JOINED.get(node.op_type, _NEVER)}
     elsewhere |= {id(value) for value in (*graph.inputs, *graph.outputs)}  # a state's first value
     first: dict[tuple[ir.DataType, tuple[int, ...], bytes], ir.Value] = {}
     joined: dict[int, ir.Value] = {}
