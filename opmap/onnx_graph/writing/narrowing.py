@@ -155,15 +155,15 @@ def _saved(tensor: ir.Tensor | None, form: Written) -> int:
     return before - form.codes.nbytes if isinstance(form, Narrow) else before
 
 
-def _units(
-    found: Sequence[tuple[ir.Value, Written]], graph: ir.Graph, homes: Homes
-) -> list[Unit]:
+def _units(found: Sequence[tuple[ir.Value, Written]], graph: ir.Graph, homes: Homes) -> list[Unit]:
     """Constants that differ in their first size alone are one, where that takes fewer nodes."""
     parted: dict[Hashable, list[tuple[ir.Value, Written]]] = {}
     for value, form in found:
         inside = homes.get(id(value), {}).keys() <= {id(graph)}
         key = _rows_of(form) if inside else None
-        parted.setdefault(id(value) if key is None else (value.dtype, key), []).append((value, form))
+        parted.setdefault(id(value) if key is None else (value.dtype, key), []).append(
+            (value, form)
+        )
     units = []
     for members in parted.values():
         apart = [Unit([each]) for each in members]
@@ -321,7 +321,9 @@ def join_equal_constants(graph: ir.Graph) -> None:
     ONNX Runtime's optimiser names constants that it makes after those that it makes them of, and
     fails where two layers share one.
     """
-    elsewhere = {id(v) for v, node, place in graph.reads() if place < _JOINED.get(node.op_type, _NEVER)}
+    elsewhere = {
+        id(v) for v, node, place in graph.reads() if place < _JOINED.get(node.op_type, _NEVER)
+    }
     elsewhere |= {id(value) for value in (*graph.inputs, *graph.outputs)}  # a state's first value
     first: dict[tuple[ir.DataType, tuple[int, ...], bytes], ir.Value] = {}
     joined: dict[int, ir.Value] = {}

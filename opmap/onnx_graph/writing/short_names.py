@@ -63,9 +63,13 @@ def tensor_labels(names: Iterable[str]) -> dict[str, str]:
     it apart."""
     places = {name: place for place, name in enumerate(names)}
     ends = {name: list(_ends(name)) for name in places}
-    taken = Counter([*places, *(end for name, found in ends.items() for end in found if end != name)])
+    taken = Counter(
+        [*places, *(end for name, found in ends.items() for end in found if end != name)]
+    )
     return {
-        name: next((end for end in found if end == name or taken[end] == 1), f"{found[0]}#{places[name]}")
+        name: next(
+            (end for end in found if end == name or taken[end] == 1), f"{found[0]}#{places[name]}"
+        )
         for name, found in ends.items()
     }
 
