@@ -10,7 +10,7 @@ Both are functions of e = exp(-abs(x)) alone. A table is made of the magnitudes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -69,8 +69,8 @@ class Gates(NamedTuple):
 
     def make(self, nodes: TableNodes, name: str, output: ir.Value) -> None:
         """Add the nodes of the tables, as one."""
-        made = [_nodes_of(each, nodes) for each in self.parts]
-        whole = made[0] if len(made) == 1 else nodes.add("Concat", *made, axis=0)
+        pieces = [piece for each in self.parts for piece in _pieces(each, nodes)]
+        whole = pieces[0] if len(pieces) == 1 else nodes.add("Concat", *pieces, axis=0)
         nodes.add("Cast", whole, to=ir.DataType.INT16, output=output)
 
 
@@ -98,8 +98,8 @@ def _gates() -> Iterator[Gate]:
         yield from (Gate(True, bits, ascending) for bits in _TANH_BITS)
 
 
-def _nodes_of(gate: Gate, g: TableNodes) -> ir.Value:
-    """The table of a function, in int32."""
+def _pieces(gate: Gate, g: TableNodes) -> Sequence[ir.Value]:
+    """What the table of a function consists of, in int32."""
     one = g.number(_ONE)
     exp = _exp(g, gate.bits + gate.is_tanh)
     quotient = g.add("Gather", _reciprocals(g), exp)
@@ -109,13 +109,13 @@ def _nodes_of(gate: Gate, g: TableNodes) -> ir.Value:
         below, middle = g.add("Neg", above), g.constant("c/0", np.array([0], np.int32))
     else:
         above = g.add("Min", g.add("Add", quotient, quotient), one)
-        below = g.add("Sub", one, above)
-        middle = g.constant("c/half", np.array([_HALF_ONE], np.int32))
+        below, half = g.add("Sub", one, above), _ONE - _HALF_ONE if gate.rest else _HALF_ONE
+        middle = g.constant(f"c/h{half}", np.array([half], np.int32))
+        if gate.rest:
+            above, below = below, above
     # Magnitudes are from 1 to 32768, which only a negative code has.
     parts = [g.slice(below, -1, _BACKWARDS, -1), middle, g.slice(above, 0, _ONE)]
-    order = parts if gate.ascending else [*parts[1:], parts[0]]
-    table = g.add("Concat", *order, axis=0)
-    return g.add("Sub", one, table) if gate.rest else table
+    return parts if gate.ascending else [*parts[1:], parts[0]]
 
 
 def _exp(g: TableNodes, bits: int) -> ir.Value:

@@ -29,6 +29,8 @@ _BYTES = 512
 _ROW = 4
 # So many elements tell whether it is worthwhile to look at all.
 _SAMPLE = 64
+# What saves less than this part of the room in all is not worth a node.
+_WORTH_A_NODE = 0.02
 # Larger ones are worth nodes of their own: joined, they are in memory twice when a file is loaded.
 _LONGEST = 1 << 20
 # The nodes that make a table of a function.
@@ -141,12 +143,13 @@ def _chosen(graph: ir.Graph, homes: Homes, room: int) -> list[Unit]:
     large = [(v, t) for v, t in constants if id(v) not in kept and t.nbytes >= _BYTES]
     forms = [(value, _narrow(tensor)) for value, tensor in large]
     units = _units([(value, form) for value, form in forms if form is not None], graph, homes)
-    chosen = set[int]()
+    chosen, left = set[int](), sum(unit.saved for unit in units)
     for number in sorted(range(len(units)), key=lambda at: -units[at].saved / units[at].nodes):
-        if excess <= 0:
+        if excess <= 0 or left < room * _WORTH_A_NODE:
             break
         chosen.add(number)
         excess -= units[number].saved
+        left -= units[number].saved
     return [unit for number, unit in enumerate(units) if number in chosen]
 
 
