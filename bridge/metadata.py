@@ -202,16 +202,15 @@ def properties(model: Model, source: Source | None) -> dict[str, str]:
     """What the exported form of `model` carries as ``metadata_props``.
 
     Returns:
-        ``tflite.operator_versions`` (JSON); where the model has them ``tflite.description``,
+        ``tflite.operator_versions`` (JSON); where the model has them
         ``tflite.min_runtime_version``, ``tflite.metadata`` (JSON) and, of each associated file
         that is text, ``tflite.file.<name>``. Damaged or too large metadata is
-        ``tflite.metadata_error``.
+        ``tflite.metadata_error``. The description of the model is the ``doc_string``.
     """
     codes = model.operator_codes
     versions = {code.custom_code or code.builtin_code.name: code.version for code in codes}
     found = {
         "tflite.operator_versions": json.dumps(versions, sort_keys=True),
-        "tflite.description": model.description,
         "tflite.min_runtime_version": metadata_text(model, "min_runtime_version"),
     }
     try:

@@ -79,7 +79,7 @@ def test_metadata() -> None:
     model = read_model(model_path(MOBILENET_V2_INT8))
     proto = export_onnx(model)
     metadata = {entry.key: entry.value for entry in proto.metadata_props}
-    assert metadata["tflite.description"] == model.description
+    assert proto.doc_string == model.description
     versions = json.loads(metadata["tflite.operator_versions"])
     assert versions["CONV_2D"] == 3
     assert metadata["tflite.min_runtime_version"].count(".") == 2

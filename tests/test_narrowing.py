@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,64 @@ def test_the_narrow_form_is_exactly_the_array(
     if scales:
         assert narrow.scales is not None
         assert narrow.scales.shape == scales
+
+
+def stacked_model() -> tuple[ir.Model, dict[str, Array]]:
+    """Constants of which some differ in their first size alone, each an output with x added."""
+    x = ir.Value("x", dtype=F, shape=())
+    rows = (1, 3, 40)
+    floats = {f"half{n}": HALVES[:1, :12].astype(np.float32).repeat(n * 20, 0) for n in rows}
+    codes = {f"codes{n}": CODES[:1].repeat(n * 10, 0) * SCALES[: n * 10, None] for n in (1, 2, 3)}
+    rest = {
+        "flat": HALVES.astype(np.float32).reshape(-1),
+        "other": HALVES[:, :30].astype(np.float32),
+    }
+    arrays = {**floats, **codes, **rest}
+    graph = ir.Graph([x], [], [], name="main")
+    for name, array in arrays.items():
+        made = ir.Value(f"{name}_made", dtype=F, shape=array.shape)
+        held = graph.add_initializer(name, np.ascontiguousarray(array))
+        graph.nodes.append(ir.Node("Add", [held, x], [made]))
+        graph.outputs.append(made)
+    return ir.Model(graph, opset_imports={"": 21}), arrays
+
+
+def test_constants_of_rows_of_one_shape_share_a_cast(tmp_path: Path) -> None:
+    model, arrays = stacked_model()
+    narrow_constants(model)
+    kinds = Counter(node.op_type for node in model.graph.nodes)
+    assert kinds == {"Cast": 4, "Mul": 1, "Split": 2, "Add": len(arrays)}
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
+    content = serialized(model)
+    onnx.checker.check_model(onnx.load_from_string(content), full_check=True)
+    session = onnxruntime.InferenceSession(content, options)
+    found = session.run(None, {"x": np.zeros((), np.float32)})
+    for got, want in zip(found, arrays.values(), strict=True):
+        np.testing.assert_array_equal(got, want, strict=True)
+    left = {node.op_type for node in onnx.load(tmp_path / "optimised.onnx").graph.node}
+    assert left == {"Add"}  # all else is computed at load
+
+
+def test_what_a_scan_reads_is_not_stacked() -> None:
+    """Its body has constants of its own."""
+    weights = [HALVES[:16, :16].astype(np.float32) * n for n in (1, 2, 4)]
+    held = [
+        ir.Value(f"w{n}", dtype=F, const_value=ir.Tensor(each)) for n, each in enumerate(weights)
+    ]
+    zeros = ir.Value("zeros", dtype=F, const_value=ir.Tensor(np.zeros(16, np.float32)))
+    x = ir.Value("x", dtype=F, shape=(3, 16))
+    outputs = [ir.Value(f"y{n}", dtype=F, shape=(16,)) for n in range(3)]
+    nodes = [
+        ir.Node(
+            "Scan", [zeros, x], [y], attributes={"body": summed(w, y.name), "num_scan_inputs": 1}
+        )
+        for w, y in zip(held, outputs, strict=True)
+    ]
+    graph = ir.Graph([x], outputs, nodes, initializers=[*held, zeros], name="main")
+    narrow_constants(ir.Model(graph, opset_imports={"": 21}))
+    assert [node.op_type for node in graph.nodes] == ["Scan"] * 3
+    assert Counter(node.op_type for node in graph.all_nodes())["Cast"] == 3
 
 
 @pytest.mark.parametrize(
@@ -283,12 +342,12 @@ def test_weights_of_8_bits_stay_so_and_run_as_floats(tmp_path: Path) -> None:
 
 # Largest of these exports, in parts of the file: what the networks have of each kind of weights.
 BARS = {
-    "npm-mediapipe-holistic__pose_landmark_lite.tflite": 1.05,
-    "tflite-support__mobilenet_v2_1.0_224_quant.tflite": 1.05,
-    "pypi-basic-pitch__nmp.tflite": 1.15,
-    "tflm__dtln_noise_suppression.tflite": 1.2,
-    "mlperf-tiny__kws_ref_model.tflite": 1.1,
-    "tf__lstm_seq_f32.tflite": 1.15,  # an LSTM, and a Scan of the same weights for its clip
+    "npm-mediapipe-holistic__pose_landmark_lite.tflite": 1.06,
+    "tflite-support__mobilenet_v2_1.0_224_quant.tflite": 1.02,
+    "pypi-basic-pitch__nmp.tflite": 0.91,
+    "tflm__dtln_noise_suppression.tflite": 1.16,
+    "mlperf-tiny__kws_ref_model.tflite": 0.72,
+    "tf__lstm_seq_f32.tflite": 1.12,  # an LSTM, and a Scan of the same weights for its clip
 }
 
 
@@ -298,12 +357,12 @@ def test_exports_are_hardly_larger_than_the_file(name: str) -> None:
     assert size.ratio <= BARS[name]
 
 
-def test_no_export_of_a_small_file_is_four_times_as_large() -> None:
+def test_no_export_of_a_small_file_is_three_and_a_half_times_as_large() -> None:
     """Of all files, those of which names would be the largest part. Each value says its shape."""
     small = [path for path in model_paths() if path.stat().st_size < 24_000]
     assert len(small) > 40
     for size in sizes(small):
-        assert size.ratio <= 4, size
+        assert size.ratio <= 3.5, size
 
 
 NEWER = Path(os.environ.get("TFLITE_ORT_MODELS2") or Path(__file__).parents[2] / "shared/models2")
@@ -314,7 +373,7 @@ def test_exports_of_newer_networks_are_hardly_larger_than_the_file() -> None:
     names = ["vit_dyn8", "distilbert_dyn8", "stable_diffusion_dyn8", "mobilenet_v2_int8"]
     names += ["bert_tiny_a16w8", "deeplabv3_int8"]
     for size in sizes([NEWER / f"{name}.tflite" for name in names]):
-        assert size.ratio <= 1.12, size  # constants take 1.04 of the file's at most
+        assert size.ratio <= 1.02, size
 
 
 def computed_from_outside(graph: onnx.GraphProto, outer: frozenset[str] = frozenset()) -> set[str]:

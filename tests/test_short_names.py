@@ -12,7 +12,10 @@ from tflite_ort import Interpreter, export_onnx
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.writing.narrowing import join_equal_constants
-from tflite_ort.schema import FullyConnectedOptions, Op
+from tflite_ort.opmap.onnx_graph.writing.short_names import tensor_labels
+from tflite_ort.schema import FullyConnectedOptions, Op, read_model
+from tflite_ort.schema.values.resolve import tensor_views
+from tflite_ort.verification.onnx_forms import TensorNames
 
 LSTM = "tf__bilstm_i8.tflite"
 
@@ -38,20 +41,52 @@ def test_a_network_of_many_nodes_has_short_names() -> None:
     onnx.checker.check_model(proto, full_check=True)
 
 
-def test_tensors_of_the_model_keep_their_names() -> None:
-    """And so do the nodes that make them, and all nodes of an operator that becomes a few."""
+def test_tensors_of_the_model_have_labels() -> None:
+    """The nodes that make them keep their names, and so do all nodes of an operator that becomes
+    a few."""
     model = model_path(LSTM)
     proto = export_onnx(model, stateful=True)
     interpreter = Interpreter(model)
     interpreter.allocate_tensors()
     details = interpreter.get_tensor_details()
-    known = {each["name"] for each in details}
+    known = set(tensor_labels(each["name"] for each in details).values())
     named = {name: node.name for node in proto.graph.node for name in node.output if name in known}
     assert len(named) > 10
     operators = {name.rpartition("/")[0] for name in named.values()}
     assert {"CONCATENATION_11", "UNIDIRECTIONAL_SEQUENCE_LSTM_2", "STRIDED_SLICE_8"} <= operators
     kept = {node.name for node in proto.graph.node}
     assert {"STRIDED_SLICE_8/Slice", "STRIDED_SLICE_8/Reshape"} <= kept
+
+
+def test_a_label_is_the_shortest_end_of_the_first_path_that_is_unique() -> None:
+    names = {
+        "net/one/Relu;net/one/Add;net/one/Conv": "one/Relu",
+        "net/a/two/Relu": "a/two/Relu",
+        "net/b/two/Relu": "b/two/Relu",
+        "net/Pad;net/Pad": "net/Pad#3",
+        "net/Pad;net/Pad1": "net/Pad#4",
+        "torch.Linear/Linear_1;7": "torch.Linear/Linear_1;7",
+        "x/y/z;1": "y/z;1",
+        "y/q": "y/q",  # another tensor's name is no label
+        "x/y/q": "x/y/q",
+        "input": "input",
+        "": "",
+    }
+    assert tensor_labels(names) == names
+
+
+def test_labels_are_read_back() -> None:
+    """`verify` finds the values of an export by them."""
+    model = read_model(model_path("pypi-basic-pitch__nmp.tflite"))
+    names = TensorNames(views := tensor_views(model, 0))
+    made = {name for node in export_onnx(model).graph.node for name in node.output}
+    assert not any(name.count(";") > 1 for name in made)
+    found = {name: names.of(name) for name in made if "/" in name and len(name) > 8}
+    assert len(found) > 100
+    assert all(len(indices) == 1 for indices in found.values())
+    labels = tensor_labels(view.name for view in views)
+    assert all(name.startswith(labels[views[i].name]) for name, (i,) in found.items())
+    assert {"reflection_pad1d/MirrorPad_8/nchw", "normalized_log_1/sub/nchw"} <= made
 
 
 def test_names_of_tensors_are_not_taken_again() -> None:

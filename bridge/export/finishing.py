@@ -47,7 +47,7 @@ from tflite_ort.schema.file.model import stored_data
 
 _NAMED = 8  # operators in a message
 # Beyond this part of the model's constants, those of a file are written narrow.
-_LARGER = 1.04
+_LARGER = 1.06
 
 
 def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) -> None:
@@ -96,7 +96,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
         known = inferred(model)  # of a graph with other types
     say_shapes(graph, known)
     leave_out_defaults(graph)
-    shorten_names(graph)
+    shorten_names(graph, [tensor.name for tensor in source.subgraphs[0].tensors])
 
 
 def _write_out(model: ir.Model, preset: Preset) -> None:

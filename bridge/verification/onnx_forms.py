@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tflite_ort.comparison.differences import badness, difference, real_values
 from tflite_ort.opmap.graph.forms import Layout
+from tflite_ort.opmap.onnx_graph.writing.short_names import tensor_labels
 from tflite_ort.schema import TensorView
 from tflite_ort.schema.values.complex_pairs import paired
 from tflite_ort.schema.values.view import Quantization
@@ -84,16 +85,19 @@ class ValueForm:
 
 
 class TensorNames:
-    """Which tensors a value of an ONNX graph may stand for, by its name: the same name, one as this
-    library's exports have it, or one without the numbers that tf2onnx adds."""
+    """Which tensors a value of an ONNX graph may stand for, by its name: the same name, one or a
+    label as this library's exports have it, or one without the numbers that tf2onnx adds."""
 
     def __init__(self, tensors: Sequence[TensorView]) -> None:
         self._tensors = tensors
         self._exact: dict[str, list[int]] = defaultdict(list)
         self._cut: dict[str, list[int]] = defaultdict(list)
+        labels = tensor_labels(each.name for each in tensors)
+        self._labels: dict[str, list[int]] = defaultdict(list)
         for each in tensors:
             if each.name:
                 self._exact[each.name].append(each.index)
+                self._labels[labels[each.name]].append(each.index)
                 self._cut[_NUMBERS.sub("", each.name)].append(each.index)
 
     def of(self, name: str) -> list[int]:
@@ -104,7 +108,7 @@ class TensorNames:
             tensor = self._tensors[int(index)]
             if (tensor.name or "tensor") == label:
                 return [tensor.index]
-        found = self._exact.get(name) or self._exact.get(plain)
+        found = self._exact.get(name) or self._exact.get(plain) or self._labels.get(plain)
         return found or self._cut.get(_NUMBERS.sub("", name)) or []
 
 

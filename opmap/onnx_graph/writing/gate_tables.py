@@ -10,7 +10,7 @@ Both are functions of e = exp(-abs(x)) alone. A table is made of the magnitudes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ _QUARTER = 8192  # codes of a quarter, without integer bits
 # A quotient is lifted above 0, so that Div cuts its rest off downwards.
 _LIFT = 16384
 _BACKWARDS = -_CODES  # an end before all
+_EXP = "exp"
 # Of these counts of integer bits tables are looked for.
 _GATE_BITS, _TANH_BITS = 3, range(5)
 
@@ -68,8 +69,8 @@ class Gates(NamedTuple):
 
     def make(self, nodes: TableNodes, name: str, output: ir.Value) -> None:
         """Add the nodes of the tables, as one."""
-        made = [_nodes_of(each, nodes) for each in self.parts]
-        whole = made[0] if len(made) == 1 else nodes.add("Concat", *made, axis=0)
+        pieces = [piece for each in self.parts for piece in _pieces(each, nodes)]
+        whole = pieces[0] if len(pieces) == 1 else nodes.add("Concat", *pieces, axis=0)
         nodes.add("Cast", whole, to=ir.DataType.INT16, output=output)
 
 
@@ -97,8 +98,8 @@ def _gates() -> Iterator[Gate]:
         yield from (Gate(True, bits, ascending) for bits in _TANH_BITS)
 
 
-def _nodes_of(gate: Gate, g: TableNodes) -> ir.Value:
-    """The table of a function, in int32."""
+def _pieces(gate: Gate, g: TableNodes) -> Sequence[ir.Value]:
+    """What the table of a function consists of, in int32."""
     one = g.number(_ONE)
     exp = _exp(g, gate.bits + gate.is_tanh)
     quotient = g.add("Gather", _reciprocals(g), exp)
@@ -108,20 +109,31 @@ def _nodes_of(gate: Gate, g: TableNodes) -> ir.Value:
         below, middle = g.add("Neg", above), g.constant("c/0", np.array([0], np.int32))
     else:
         above = g.add("Min", g.add("Add", quotient, quotient), one)
-        below = g.add("Sub", one, above)
-        middle = g.constant("c/half", np.array([_HALF_ONE], np.int32))
+        below, half = g.add("Sub", one, above), _ONE - _HALF_ONE if gate.rest else _HALF_ONE
+        middle = g.constant(f"c/h{half}", np.array([half], np.int32))
+        if gate.rest:
+            above, below = below, above
     # Magnitudes are from 1 to 32768, which only a negative code has.
     parts = [g.slice(below, -1, _BACKWARDS, -1), middle, g.slice(above, 0, _ONE)]
-    order = parts if gate.ascending else [*parts[1:], parts[0]]
-    table = g.add("Concat", *order, axis=0)
-    return g.add("Sub", one, table) if gate.rest else table
+    return parts if gate.ascending else [*parts[1:], parts[0]]
 
 
 def _exp(g: TableNodes, bits: int) -> ir.Value:
-    """exp(-x) of the magnitudes 1..32768 of codes with `bits` integer bits."""
-    whole = g.slice(_quarter(g), (1 << bits) - 1, _QUARTER, 1 << bits)
-    for multiplier in EXP_STEPS[: bits + 2]:
+    """exp(-x) of the magnitudes 1..32768 of codes with `bits` integer bits.
+
+    Those of fewer bits are every second, fourth, ... of these before the last bits are taken.
+    """
+    first = max((known for kind, known in g.parts if kind == _EXP and known <= bits), default=None)
+    if first is None:
+        whole, taken = g.slice(_quarter(g), (1 << bits) - 1, _QUARTER, 1 << bits), 0
+    else:
+        whole, taken = g.parts[_EXP, first], first + 2
+    if first is not None and first < bits:
+        step = 1 << (bits - first)
+        whole = g.slice(whole, step - 1, _ONE + 1, step)
+    for multiplier in EXP_STEPS[taken : bits + 2]:
         whole = g.add("Concat", whole, _product(g, whole, g.number(multiplier)), axis=0)
+    g.parts[_EXP, bits] = whole
     return whole
 
 

@@ -8,7 +8,7 @@ fold a DequantizeLinear: that would run at each invoke, or become a product of 8
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,10 @@ _BYTES = 512
 _ROW = 4
 # So many elements tell whether it is worthwhile to look at all.
 _SAMPLE = 64
+# What saves less than this part of the room in all is not worth a node.
+_WORTH_A_NODE = 0.02
+# Larger ones are worth nodes of their own: joined, they are in memory twice when a file is loaded.
+_LONGEST = 1 << 20
 # The nodes that make a table of a function.
 _TABLE_NODES = 12
 _NARROWER: dict[ir.DataType, Sequence[npt.DTypeLike]] = {
@@ -39,8 +43,11 @@ _NARROWER: dict[ir.DataType, Sequence[npt.DTypeLike]] = {
 }
 # The largest code of a channel; most have one of the first.
 _CODES = (127, 128, 7, 8, *range(126, 8, -1), *range(6, 0, -1))
-# Others are not worth a node less; larger ones are hardly ever equal.
-_WORTH_JOINING = range(64, 1 << 20)
+# Smaller ones are not worth it; larger ones are hardly ever equal.
+_WORTH_JOINING = range(32, 1 << 20)
+# By node, the first input from which on it may read what others read too.
+_JOINED = {"Cast": 0, "Concat": 0, "Squeeze": 0, "Scan": 0, "LSTM": 5, "GRU": 5, "RNN": 5}
+_NEVER = 1 << 31
 
 
 class Narrow(NamedTuple):
@@ -59,8 +66,34 @@ class Narrow(NamedTuple):
         nodes.add("Mul", nodes.add("Cast", codes, to=to), scales, output=output)
 
 
+# By value, and then by the graph where it is to be made: that graph, and the nodes that read it.
+Homes = dict[int, dict[int, tuple[ir.Graph, list[ir.Node]]]]
 # Forms in which constants are written; each has `make`.
 Written = Narrow | Lines | Gates | Ramps | Powers | Steps
+
+
+class Unit(NamedTuple):
+    """Constants that the same nodes make.
+
+    Args:
+        members: how each is written. Several are one constant along their first axis, which a Split
+            parts when it is wide: so a Cast, and a Mul, serve all of them.
+    """
+
+    members: Sequence[tuple[ir.Value, Written]]
+
+    @property
+    def saved(self) -> int:
+        """By how many bytes it is smaller."""
+        return sum(_saved(value.const_value, form) for value, form in self.members)
+
+    @property
+    def nodes(self) -> int:
+        """About how many nodes it takes."""
+        _, form = self.members[0]
+        if not isinstance(form, Narrow):
+            return _TABLE_NODES
+        return 1 + (form.scales is not None) + (len(self.members) > 1)
 
 
 def narrow_constants(model: ir.Model, room: int = 0) -> None:
@@ -76,23 +109,31 @@ def narrow_constants(model: ir.Model, room: int = 0) -> None:
     graph = model.graph
     homes, constant = _homes(graph), Constants(graph)
     added: dict[int, tuple[ir.Graph, list[ir.Node], TableNodes]] = {}
-    for value, narrow in _chosen(graph, room):
-        name = value.name
-        del graph.initializers[name]
-        value.const_value = None
+
+    def nodes_in(home: ir.Graph) -> TableNodes:
+        if id(home) not in added:
+            nodes: list[ir.Node] = []
+            added[id(home)] = home, nodes, TableNodes(nodes, constant)
+        return added[id(home)][2]
+
+    for unit in _chosen(graph, homes, room):
+        for value, _ in unit.members:
+            del graph.initializers[value.name]
+            value.const_value = None
+        if len(unit.members) > 1:
+            _make_stacked(unit.members, nodes_in(graph))
+            continue
+        ((value, narrow),) = unit.members
         for number, (home, readers) in enumerate(homes.get(id(value), {}).values()):
-            made = ir.Value(f"{name}/{number}", dtype=value.dtype) if number else value
+            made = ir.Value(f"{value.name}/{number}", dtype=value.dtype) if number else value
             for node in readers if number else ():
                 node.inputs = tuple(made if each is value else each for each in node.inputs)
-            if id(home) not in added:
-                nodes: list[ir.Node] = []
-                added[id(home)] = home, nodes, TableNodes(nodes, constant)
-            narrow.make(added[id(home)][2], name, made)
+            narrow.make(nodes_in(home), value.name, made)
     for home, nodes, _ in added.values():
         home.nodes[:0] = nodes
 
 
-def _chosen(graph: ir.Graph, room: int) -> list[tuple[ir.Value, Written]]:
+def _chosen(graph: ir.Graph, homes: Homes, room: int) -> list[Unit]:
     """The constants that are written narrow, in the order of the graph, and how."""
     constants = [(v, v.const_value) for v in graph.initializers.values() if v.const_value]
     excess = sum(tensor.nbytes for _, tensor in constants) - room
@@ -100,26 +141,60 @@ def _chosen(graph: ir.Graph, room: int) -> list[tuple[ir.Value, Written]]:
         return []
     kept = _read_by_quantization(graph) | set(map(id, graph.inputs))
     large = [(v, t) for v, t in constants if id(v) not in kept and t.nbytes >= _BYTES]
-    forms = [(value, tensor.nbytes, _narrow(tensor)) for value, tensor in large]
-    found = [(value, size, form) for value, size, form in forms if form is not None]
-    chosen = set[int]()
-    for value, size, form in sorted(found, key=lambda each: -each[1] / _nodes(each[2])):
-        if excess <= 0:
+    forms = [(value, _narrow(tensor)) for value, tensor in large]
+    units = _units([(value, form) for value, form in forms if form is not None], graph, homes)
+    chosen, left = set[int](), sum(unit.saved for unit in units)
+    for number in sorted(range(len(units)), key=lambda at: -units[at].saved / units[at].nodes):
+        if excess <= 0 or left < room * _WORTH_A_NODE:
             break
-        chosen.add(id(value))
-        excess -= size - form.codes.nbytes if isinstance(form, Narrow) else size
-    return [(value, form) for value, _, form in found if id(value) in chosen]
+        chosen.add(number)
+        excess -= units[number].saved
+        left -= units[number].saved
+    return [unit for number, unit in enumerate(units) if number in chosen]
 
 
-def _nodes(form: Written) -> int:
-    """About how many nodes make a constant."""
-    if isinstance(form, Narrow):
-        return 1 if form.scales is None else 2
-    return _TABLE_NODES
+def _saved(tensor: ir.Tensor | None, form: Written) -> int:
+    before = 0 if tensor is None else tensor.nbytes
+    return before - form.codes.nbytes if isinstance(form, Narrow) else before
 
 
-# By value, and then by the graph where it is to be made: that graph, and the nodes that read it.
-Homes = dict[int, dict[int, tuple[ir.Graph, list[ir.Node]]]]
+def _units(found: Sequence[tuple[ir.Value, Written]], graph: ir.Graph, homes: Homes) -> list[Unit]:
+    """Constants that differ in their first size alone are one, where that takes fewer nodes."""
+    parted: dict[Hashable, list[tuple[ir.Value, Written]]] = {}
+    for value, form in found:
+        inside = homes.get(id(value), {}).keys() <= {id(graph)}
+        key = _rows_of(form) if inside else None
+        parted.setdefault(id(value) if key is None else (value.dtype, key), []).append(
+            (value, form)
+        )
+    units = []
+    for members in parted.values():
+        apart = [Unit([each]) for each in members]
+        units += [Unit(members)] if Unit(members).nodes < sum(u.nodes for u in apart) else apart
+    return units
+
+
+def _rows_of(form: Written) -> Hashable:
+    """Equal for constants that can be one along their first axis; None for those that cannot."""
+    if not isinstance(form, Narrow) or not form.codes.ndim or form.codes.nbytes > _LONGEST:
+        return None
+    scales = form.scales
+    if scales is not None and (scales.ndim != form.codes.ndim or scales.size != len(scales)):
+        return None
+    if scales is not None and len(scales) != len(form.codes):
+        return None
+    return form.codes.dtype, form.codes.shape[1:], scales is None
+
+
+def _make_stacked(members: Sequence[tuple[ir.Value, Written]], nodes: TableNodes) -> None:
+    """Add the nodes that make several constants of one."""
+    forms = [form for _, form in members if isinstance(form, Narrow)]
+    values = [value for value, _ in members]
+    codes = np.concatenate([form.codes for form in forms])
+    scales = [form.scales for form in forms if form.scales is not None]
+    whole = ir.Value(nodes.constant.names.free(f"{values[0].name}/stacked"), dtype=values[0].dtype)
+    Narrow(codes, np.concatenate(scales) if scales else None).make(nodes, whole.name, whole)
+    nodes.part(whole, values, [len(form.codes) for form in forms])
 
 
 def _homes(graph: ir.Graph) -> Homes:
@@ -243,13 +318,15 @@ def _equal(one: Array, other: Array) -> bool:
 
 
 def join_equal_constants(graph: ir.Graph) -> None:
-    """Let nodes read one of the narrow initializers of a graph that have equal elements.
+    """Let nodes read one of the initializers of a graph that have equal elements.
 
-    Only of those that a Cast alone reads, as `narrow_constants` writes it. ONNX Runtime's optimiser
-    names constants that it makes after those that it makes them of, and fails where two layers
-    share one.
+    Only of those that a Cast alone reads, as `narrow_constants` writes it, and of first states.
+    ONNX Runtime's optimiser names constants that it makes after those that it makes them of, and
+    fails where two layers share one.
     """
-    elsewhere = {id(v) for v, node, _ in graph.reads() if node.op_type != "Cast"}
+    elsewhere = {
+        id(v) for v, node, place in graph.reads() if place < _JOINED.get(node.op_type, _NEVER)
+    }
     elsewhere |= {id(value) for value in (*graph.inputs, *graph.outputs)}  # a state's first value
     first: dict[tuple[ir.DataType, tuple[int, ...], bytes], ir.Value] = {}
     joined: dict[int, ir.Value] = {}

@@ -102,6 +102,8 @@ class _Cleaning:
                 node.inputs, node.attributes = (source,), {"perm": order}
         elif set(kinds) <= MOVES:
             self._move_once(node, before, source)
+        elif node.op_type in MOVES and before.op_type.startswith("Reduce"):
+            self._reduce_axes(node, before, source)
 
     def _parts(self, node: ir.Node, value: ir.Value | None) -> Sequence[ir.Value | None]:
         """What a Concat joins of an input that is made by another one, for it alone."""
@@ -123,6 +125,19 @@ class _Cleaning:
         name = self._names.free(f"{node.name or node.outputs[0].name}/shape")
         node.op_type, node.attributes = "Reshape", {}
         node.inputs = (source, self._graph.add_initializer(name, target))
+
+    def _reduce_axes(self, node: ir.Node, before: ir.Node, source: ir.Value) -> None:
+        """A reduction itself leaves out the axes of 1 that it keeps for a Reshape alone."""
+        (made,) = before.outputs
+        keeps = before.attributes.get("keepdims", 1) == 1 and self._reads[id(made)] == 1
+        shape, axes = self._known.sizes(source), before.constant(1)
+        if not keeps or shape is None or axes is None or not axes.size:
+            return
+        gone = {int(axis) % len(shape) for axis in axes.reshape(-1)}
+        left = [size for axis, size in enumerate(shape) if axis not in gone]
+        if left == self._known.sizes(node.outputs[0]):
+            node.op_type, node.name, node.inputs = before.op_type, before.name, before.inputs
+            node.attributes = {**before.attributes, "keepdims": 0}
 
     def _say_plainly(self, node: ir.Node) -> None:
         """Say nothing of sizes of 0 where a target has none: not every reader knows it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,10 +62,14 @@ class TableNodes:
     Args:
         nodes: to which nodes are added.
         constant: of the file.
+
+    Attributes:
+        parts: what is there, by what it is and of how many bits.
     """
 
     def __init__(self, nodes: list[ir.Node], constant: Constants) -> None:
         self._nodes, self.constant = nodes, constant
+        self.parts: dict[tuple[str, int], ir.Value] = {}
         self._known: dict[Any, ir.Value] = {}
 
     def add(
@@ -79,6 +83,12 @@ class TableNodes:
         self._nodes.append(ir.Node(op_type, inputs, [made], attributes=attributes))
         self._known[key] = made
         return made
+
+    def part(self, whole: ir.Value, outputs: Sequence[ir.Value], sizes: Sequence[int]) -> None:
+        """Let `outputs` be the parts of so many rows."""
+        name = self.constant.names.free(f"{whole.name}_sizes")
+        counts = self.constant(name, np.array(sizes, np.int64))
+        self._nodes.append(ir.Node("Split", [whole, counts], outputs))
 
     def number(self, value: int) -> ir.Value:
         """An int32 scalar."""
