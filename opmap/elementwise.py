@@ -350,7 +350,7 @@ def neg(op: View, g: Graph) -> None:
 
 def unary(emit: Single, types: frozenset[TensorType], op: View, g: Graph) -> None:
     """Nodes on plain numbers, in the layout of the input."""
-    input, layout = op["input"], g.layout(op["input"])
+    input, layout = op["input"], g.layout(op["input"], rows=True)
     if input.type not in types or op.output.type is not input.type:
         raise refusal(op)
     result = emit(op, g, g.read(input, layout=layout, domain=Domain.FILE))

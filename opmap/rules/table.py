@@ -78,9 +78,21 @@ RULES: tuple[Rule, ...] = (
         *("sign of a zero", "1.8 silentface", _TESTS + "test_written_prelu.py"),
     ),
     Rule(
+        "written GELU",
+        *(_OPERATORS, "operators.written_gelu:with_gelu"),
+        *((frozenset({Op.TANH, Op.MUL, Op.ADD}),), any_target),
+        *("3e-7 of each number", "2.4 a layer", _TESTS + "test_written_gelu.py"),
+    ),
+    Rule(
         "written upsampling",
         *(_OPERATORS, "operators.written_upsampling:with_upsampling", _REPEATED, any_target),
         *(_EXACT, "1.18 drawn networks", _TESTS + "test_written_upsampling.py"),
+    ),
+    Rule(
+        "written shuffle",
+        *(_OPERATORS, "operators.written_shuffle:with_gather"),
+        *((frozenset({Op.RESHAPE, Op.TRANSPOSE}),), cpu),
+        *(_EXACT, "1.56 drawn networks", _TESTS + "test_written_shuffle.py"),
     ),
     Rule(
         "needless reshapes",

@@ -13,14 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, mutually_broadcastable_shapes
 
-from tests.one_op import Array, Case, T, assert_close, check, one_op_model, ours
+from tests.one_op import Array, Case, T, assert_close, check, graph_model, one_op_model, ours
 from tests.ops.moved import FLOAT32, INT8, INT16, INT32, INT64
 from tests.ops.operands import exported
 from tests.ops.versions import check_versions, one_per_operator
+from tests.optimised import optimised_nodes
 from tests.oracle import litert
+from tests.rules.builder import Builder
+from tests.rules.trees import answers
 from tflite_ort.schema import (
     ActivationFunctionType,
     AddOptions,
+    FullyConnectedOptions,
     KernelError,
     ModelError,
     MulOptions,
@@ -265,3 +269,16 @@ def test_integers_with_a_fused_activation(op: Op, type: TensorType, activation: 
         check(replace(case, feeds=[far, np.ones(40, np.int64)]))
     feeds = case.arrays(np.random.default_rng(1))
     np.testing.assert_array_equal(exported(case.model(), feeds), litert(case.model(), feeds))
+
+
+@pytest.mark.parametrize("op", [Op.SQUARE, Op.FLOOR, Op.SIGN])
+def test_rows_between_products_stay_rows(op: Op) -> None:
+    shape, b = (2, 3, 8), Builder()
+    weights = b.constant(np.eye(8) * 1.5)
+    dense = FullyConnectedOptions(keep_num_dims=True)
+    first = b.op(Op.FULLY_CONNECTED, [b.input("x", *shape), weights], shape, dense)
+    made = b.op(Op.FULLY_CONNECTED, [b.op(op, [first], shape), weights], shape, dense)
+    content = graph_model(b.tensors, b.nodes, [made])
+    x = np.random.default_rng(1).normal(0, 2, shape).astype(np.float32)
+    np.testing.assert_allclose(answers(content, [x])[0], litert(content, [x])[0], rtol=1e-6)
+    assert optimised_nodes(content)["Reshape"] == 0

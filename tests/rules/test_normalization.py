@@ -15,7 +15,7 @@ from tests.optimised import optimised_nodes
 from tests.oracle import litert
 from tests.rules.trees import TreeModel, answers, unfused
 from tflite_ort import export_onnx
-from tflite_ort.opmap.rules.operators.matching import Leaf
+from tflite_ort.opmap.rules.operators.matching import Leaf, Node
 from tflite_ort.opmap.rules.operators.normalization import Norm, layer_norms, rms_norms
 from tflite_ort.schema import Op, ReducerOptions
 
@@ -101,9 +101,21 @@ def test_a_mean_without_its_dimension_and_reshapes_in_between() -> None:
     check(model, inputs(shape=(1, 5, 8)), "LayerNormalization")
 
 
+def _is_of_flax(norm: Norm) -> bool:
+    """Whether its variance is a difference of two numbers, cut at 0."""
+    waiting = [norm.root]
+    for part in waiting:
+        waiting += [each for each in part.operands if isinstance(each, Node)]
+    return any(part.activations for part in waiting)
+
+
+@pytest.mark.parametrize("of_flax", [False, True])
 @pytest.mark.parametrize("offset", [0.0, 100.0, 1e4])
-def test_it_is_as_close_to_the_true_value_as_the_unfused_graph(offset: float) -> None:
-    norm = next(each for each in reversed(LAYER_NORMS) if each.scale and each.bias)
+def test_it_is_as_close_to_the_true_value_as_the_unfused_graph(
+    offset: float, of_flax: bool
+) -> None:
+    norms = [each for each in reversed(LAYER_NORMS) if _is_of_flax(each) is of_flax]
+    norm = next(each for each in norms if each.scale and each.bias)
     x, model, parts = inputs(offset=offset), model_of(norm).content(), leaves(norm)
     scale, bias = (np.float64(parts[part]) for part in (norm.scale, norm.bias) if part)
     wide = np.float64(x[0])

@@ -12,7 +12,7 @@ from tests.one_op import Node as Operator
 from tests.one_op import T, graph_model
 from tflite_ort import Interpreter
 from tflite_ort.opmap.rules.operators.matching import Leaf, Node, Tree
-from tflite_ort.schema import Op, ReducerOptions
+from tflite_ort.schema import Op, ReducerOptions, SubOptions
 
 Array = npt.NDArray[Any]
 
@@ -55,10 +55,12 @@ class TreeModel:
         inputs = [self._add(each) for each in part.operands]
         op, name = min(part.operators), f"y{len(self.operators)}"
         shape = np.broadcast_shapes(*(self._shapes[each] for each in inputs))
-        options = None
+        options: Any = None
         if op is Op.MEAN:
             inputs, options = [*inputs, "axes"], ReducerOptions(keep_dims=True)
             shape = tuple(1 if i in self._axes else n for i, n in enumerate(shape))
+        if op is Op.SUB and part.activations:
+            options = SubOptions(fused_activation_function=min(part.activations))
         self.tensors[name], self._shapes[name] = T(shape), shape
         self.operators.append(Operator(op, inputs, [name], options))
         return name

@@ -36,20 +36,25 @@ class Leaf:
 
 @record(eq=False)
 class Node:
-    """One of several operators on these operands."""
+    """One of several operators on these operands.
+
+    Args:
+        activations: those that may be fused with it, besides none; at the root any may be.
+    """
 
     operators: frozenset[Op]
     operands: tuple[Tree, ...]
+    activations: frozenset[ActivationFunctionType] = frozenset()
 
 
 Tree = Leaf | Node
 
 
-def node(*operators: Op) -> Any:
+def node(*operators: Op, activations: Collection[ActivationFunctionType] = ()) -> Any:
     """A maker of nodes of one of these operators."""
 
     def make(*operands: Tree) -> Node:
-        return Node(frozenset(operators), operands)
+        return Node(frozenset(operators), operands, frozenset(activations))
 
     return make
 
@@ -159,7 +164,7 @@ class Producers(DefUse):
         self, tree: Node, op: View, tensor: TensorView, found: Found
     ) -> Iterator[Found]:
         """The ways in which `op` is `tree`, together with what was found by now."""
-        if op.op not in tree.operators or not (_is_plain(op) or not found.operators):
+        if op.op not in tree.operators or (found.operators and not _is_plain(op, tree)):
             return
         inputs = op.present_inputs()
         if op.op in _FIRST_OPERAND_ONLY:
@@ -222,7 +227,7 @@ def may_follow(tree: Node, kinds: Collection[Op]) -> bool:
     )
 
 
-def _is_plain(op: View) -> bool:
-    """Whether `op` has no fused activation."""
+def _is_plain(op: View, tree: Node) -> bool:
+    """Whether `op` has no fused activation, or one that `tree` may have."""
     activation = getattr(op.options, "fused_activation_function", ActivationFunctionType.NONE)
-    return not activation
+    return not activation or activation in tree.activations

@@ -16,7 +16,7 @@ from tflite_ort.opmap.graph.rows import RESHAPES, rows_agree
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.operators.matching import Found, Leaf, Node, node
 from tflite_ort.opmap.rules.operators.pattern import Emit, Pattern, Surroundings, View
-from tflite_ort.schema import Op, TensorType, TensorView
+from tflite_ort.schema import ActivationFunctionType, Op, TensorType, TensorView
 from tflite_ort.schema.values.semantics import normalized_axes
 from tflite_ort.schema.values.sizes import is_known, is_one, may_differ
 
@@ -27,6 +27,8 @@ _ADD, _SUB, _MUL, _DIV = node(Op.ADD), node(Op.SUB), node(Op.MUL), node(Op.DIV)
 _MEAN, _RSQRT, _SQRT = node(Op.MEAN), node(Op.RSQRT), node(Op.SQRT)
 _SQUARE, _POW, _NEG = node(Op.SQUARE), node(Op.POW), node(Op.NEG)
 _SQUARED_DIFFERENCE = node(Op.SQUARED_DIFFERENCE)
+# Rounding may take it below 0.
+_VARIANCE = node(Op.SUB, activations=[ActivationFunctionType.RELU])
 
 
 @record(eq=False)
@@ -208,6 +210,9 @@ def layer_norms() -> Iterator[Norm]:
                 root = normalised if scale is None else _MUL(normalised, scale)
                 root = root if bias is None else _ADD(root, bias)
                 yield Norm(root, x, epsilon, scale, bias, offset)
+            for normalised in _of_flax(x, epsilon, scale):
+                root = normalised if bias is None else _ADD(normalised, bias)
+                yield Norm(root, x, epsilon, scale, bias)
     yield from _batch_norms()
 
 
@@ -228,6 +233,17 @@ def _variances(x: Leaf, mean: Node) -> Iterator[tuple[Node, Node]]:
     yield centred, _MEAN(_SQUARED_DIFFERENCE(x, mean))
     yield centred, _MEAN(_MUL(centred, centred))
     yield centred, _MEAN(_SQUARE(centred))
+
+
+def _of_flax(x: Leaf, epsilon: Leaf, scale: Leaf | None) -> Iterator[Node]:
+    """(x - mean) * (1 / sqrt(variance + epsilon) * scale), the variance as the mean of the squares
+    less the square of the mean, as Flax has it. Of a mean that is far from 0 both lose bits: the
+    node is as near to the true value then as these operators, not as near to them."""
+    for square in (lambda y: _MUL(y, y), _SQUARE):
+        mean = _MEAN(x)
+        variance = _VARIANCE(_MEAN(square(x)), square(mean))
+        inverse = _RSQRT(_ADD(variance, epsilon))
+        yield _MUL(_SUB(x, mean), inverse if scale is None else _MUL(inverse, scale))
 
 
 def _batch_norms() -> Iterator[Norm]:
