@@ -37,6 +37,7 @@ _SLOPED = (frozenset({Op.NEG, Op.RELU}), *(frozenset({each, Op.MUL}) for each in
 _CELLS_OF_CODES = (Op.LSTM, Op.UNIDIRECTIONAL_SEQUENCE_LSTM)
 _REPEATED = frozenset({Op.RESHAPE, Op.TILE}), frozenset({Op.RESHAPE, Op.BROADCAST_TO})
 _REDUCING = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
+_BROADCASTING = ("Add", "Div", "Greater", "GreaterOrEqual", "Max", "Min", "Mul", "Sub")
 _ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
 
 _MOVES = (
@@ -348,6 +349,11 @@ RULES: tuple[Rule, ...] = (
         "elements of a table",
         *(_NODES, "nodes.table_lookups:look_up_elements", ("Gather",), cpu),
         *(_EXACT, "1.7 drawn networks", _TESTS + "test_table_lookups.py"),
+    ),
+    Rule(
+        "longer runs",
+        *(_NODES, "nodes.longer_runs:lengthen_runs", _BROADCASTING, cpu),
+        *(_EXACT, "1.9 style transfer int8", _TESTS + "test_longer_runs.py"),
     ),
     Rule(
         "joined sums",
