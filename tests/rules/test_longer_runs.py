@@ -113,7 +113,7 @@ def test_row_over_a_large_image(type: TensorType) -> None:
         Node(Op.ADD, ["a", "b"], ["row"], AddOptions(), 2),
         Node(Op.ADD, ["x", "row"], ["y"], AddOptions(), 2),
     ]
-    content = graph_model(tensors, nodes, ["x", "a", "b"], ["y"])
+    content = graph_model(tensors, nodes, ["y"])
     check(content, *(tensors[name].random(rng) for name in ("x", "a", "b")))
     (model,) = optimised_graphs(content)
     assert "Expand" in {node.op_type for node in model.graph.node}
