@@ -126,6 +126,16 @@ RULES: tuple[Rule, ...] = (
         *("1.5e-7; 4e-8 below -16", "1.80 EfficientNet-B0", _TESTS + "test_sigmoid.py"),
     ),
     Rule(
+        "SiLU of 16-bit codes",
+        *(
+            _TREES,
+            "operators.sigmoid_codes:SILU_OF_CODES",
+            (frozenset({Op.LOGISTIC, Op.MUL}),),
+            cpu,
+        ),
+        *(_EXACT, "1.3 EfficientNet 16x8", _TESTS + "test_sigmoid_codes.py"),
+    ),
+    Rule(
         "attention over a cache",
         *(_TREES, "operators.cached_attention:CACHED_ATTENTION", _ATTENTION, any_target),
         *("3e-6 of the largest value", "2.48 tinyllama", _TESTS + "test_cached_attention.py"),
