@@ -45,6 +45,8 @@ _SLICES = (Op.SLICE, Op.STRIDED_SLICE)
 _REACH = 8
 # Of an image; more numbers take too long to follow.
 _MOST_NUMBERS = 1 << 18
+# A product by more of them takes longer than to move a code.
+_MOST_CHANNELS = 192
 # More of them for each cell take longer than what they save.
 _MOST_PRODUCTS = 10_000
 
@@ -154,6 +156,19 @@ def requantized_source(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
     return [] if scale is None else [Lowering("ones", {}, partial(_by_ones, op, g, picked, scale))]
 
 
+def moved_by_ones(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
+    """Channels of codes in another order by one convolution of ones, in place of all nodes that
+    move them, if another operator reads them than one that takes them where they stand."""
+    input, output = op.inputs[0], op.output
+    if input is None or input.type not in _BYTES or output.rank != 4:
+        return ()
+    picked = _picked(g, output, 0) if g.target.exact_integers else None
+    if picked is None or picked.source.shape[3] > _MOST_CHANNELS:
+        return ()
+    scale = np.float32(1)
+    return [Lowering("ones", {}, partial(_by_ones, op, g, picked, scale))]
+
+
 def _by_ones(op: View, g: Graph, picked: PickedChannels, scale: np.float32) -> None:
     dtype, channels = NUMPY_DTYPE[g.weight_type], picked.source.shape[3]
     ones = np.eye(channels, dtype=dtype)[picked.channels].reshape(-1, channels, 1, 1)
@@ -221,7 +236,20 @@ def _moved(op: View) -> TensorView | None:
         return source if is_known(*op.output.shape) else None
     if op.op is Op.TRANSPOSE:
         return source if rest[0] is not None and rest[0].is_constant else None
+    if op.op is Op.GATHER:
+        return source if _gathered(op) is not None else None
     return source if op.op in _SLICES and constant_slice(op) is not None else None
+
+
+def _gathered(op: View) -> int | None:
+    """The place that GATHER takes along its axis, if it is a constant one."""
+    source, places = op.present_inputs()
+    axis, data = op.options.axis, places.data
+    single = data is not None and data.size == 1 and places.rank == 0
+    if not single or data is None or op.options.batch_dims or not 0 <= axis < source.rank:
+        return None
+    place = int(data.item())
+    return place if is_known(*source.shape) and 0 <= place < source.shape[axis] else None
 
 
 def _after(op: View, numbers: Array) -> Array:
@@ -234,4 +262,6 @@ def _after(op: View, numbers: Array) -> Array:
         cut = constant_slice(op)
         assert cut is not None
         numbers = numbers[cut.slices]
+    elif op.op is Op.GATHER:
+        numbers = numbers.take(_gathered(op), axis=op.options.axis)
     return numbers.reshape(op.output.shape)
