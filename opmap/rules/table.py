@@ -36,7 +36,7 @@ _SIGNS = (Op.GREATER, Op.GREATER_EQUAL, Op.LESS, Op.LESS_EQUAL)
 _SLOPED = (frozenset({Op.NEG, Op.RELU}), *(frozenset({each, Op.MUL}) for each in _SIGNS))
 _CELLS_OF_CODES = (Op.LSTM, Op.UNIDIRECTIONAL_SEQUENCE_LSTM)
 _REPEATED = frozenset({Op.RESHAPE, Op.TILE}), frozenset({Op.RESHAPE, Op.BROADCAST_TO})
-_PICKING = (Op.GATHER, Op.SLICE, Op.STRIDED_SLICE, Op.TRANSPOSE)
+_PICKING = (Op.GATHER, Op.RESHAPE, Op.SLICE, Op.STRIDED_SLICE, Op.TRANSPOSE)
 _REDUCING = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 _BROADCASTING = ("Add", "Div", "Greater", "GreaterOrEqual", "Max", "Min", "Mul", "Sub")
 _ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
@@ -199,7 +199,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "picked channels, moved",
-        *(_LOWERING, "operators.picked_channels:moved_by_ones", _PICKING, cpu),
+        *(_LOWERING, "operators.picked_channels:moved_together", _PICKING, cpu),
         *(_EXACT, "1.3 shufflenet", "tests/rules/test_picked_channels.py"),
     ),
     Rule(
