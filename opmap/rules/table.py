@@ -249,6 +249,11 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "", "tests/test_lowerings.py"),
     ),
     Rule(
+        "means as layers",
+        *(_LOWERING, "lowerings.pools_as_layers:pools_as_layers", (Op.AVERAGE_POOL_2D,), blocks),
+        *("order of float sums", "1.1 NASNet", _TESTS + "test_pools_as_layers.py"),
+    ),
+    Rule(
         "sums of windows",
         *(_LOWERING, "lowerings.window_sums:window_sums", (Op.AVERAGE_POOL_2D,), cpu),
         *(_EXACT, "2.2 image_example1", "tests/test_lowerings.py"),

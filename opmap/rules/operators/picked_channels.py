@@ -2,8 +2,8 @@
 
 A convolution of single cells over 8-bit codes is one over the channels as they stood before, by
 zeros among the weights. So nothing is moved. One of floats, of any window, is one by weights in
-another order, if no channel is left out. ONNX Runtime takes 0.5 ns to move a code, and multiplies 150
-codes in a nanosecond with VNNI, 80 to 130 of them with AVX2 alone.
+another order, if no channel is left out. ONNX Runtime takes 0.5 ns to move a code, and multiplies
+150 codes in a nanosecond with VNNI, 80 to 130 of them with AVX2 alone.
 
 A depthwise convolution gives its channels in the order in which they stood before, if convolutions
 of single cells read them.
