@@ -150,7 +150,7 @@ def _of_int16(
     name: str, function: Callable[[Array, np.float32], Array], op: View, g: Graph
 ) -> None:
     """A function of 16-bit codes; by the node `name` where there are pairs around nodes."""
-    wanted = _of_every_code(op, function)
+    wanted = of_every_code(op, function)
     if not g.target.paired_codes:
         by_code(op, g, wanted)
         return
@@ -158,7 +158,7 @@ def _of_int16(
     g.write(op.output, g.op(name, g.read(op["input"], layout=layout)), layout=layout)
 
 
-def _of_every_code(op: View, function: Callable[[Array, np.float32], Array]) -> Array:
+def of_every_code(op: View, function: Callable[[Array, np.float32], Array]) -> Array:
     """The results of `function` for all int16 codes, with the quantisation that TFLite requires."""
     check_types(op, _CODES)
     given, made = op["input"].quantization, op.output.quantization

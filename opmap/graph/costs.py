@@ -122,8 +122,9 @@ class RoundedImageCosts(NamedTuple):
     """Convolutions of float images and 8-bit filters in 8 bits.
 
     With `tiles` (AMX) they were measured with 8 to 1,024 channels and windows of 1 to 25 cells, as
-    least times of layers beside layers in floats; the changes of layout around a layer are in
-    `number` and `result`.
+    least times of layers beside layers in floats, and then brought down until ten drawn networks
+    took least: the changes of layout around a layer are in `number` and `result`, and neighbours
+    share them.
 
     Attributes:
         saved: what codes save of a product.
@@ -132,6 +133,8 @@ class RoundedImageCosts(NamedTuple):
         run: to collect a run of bytes that a window reads.
         byte: to collect one of these bytes.
         result: to make a result of a sum of codes, and to move it to another layout.
+        channels_last: the share of all this for an image that stands channels-last only, which a
+            layer in floats would move.
     """
 
     saved: float
@@ -140,6 +143,7 @@ class RoundedImageCosts(NamedTuple):
     run: float
     byte: float
     result: float
+    channels_last: float
 
 
 @cache

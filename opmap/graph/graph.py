@@ -315,8 +315,8 @@ class Graph(QuantizedNodes):
         forms = self._forms.setdefault(tensor.index, {})
         self._journal.append((tensor.index, form, forms.get(form)))
         forms[form], layout = value, form[0]
-        if self.target.only_runs and layout is Layout.FIRST and is_known(*tensor.shape):
-            value.shape = layout.shape(tensor.shape)  # see `keep_blocks` and `make_symmetric`
+        if self.target.only_runs and is_known(*tensor.shape):
+            self._tell_shape(value, tensor, layout)
         named = value.name in self._after_tensors or value.name in self.output_names
         if value.producer() is None or named:
             return

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph.def_use import DefUse
 from tflite_ort.opmap.graph.forms import Domain, Form, Layout, has_rows_alone
-from tflite_ort.opmap.graph.rows import rows_agree
+from tflite_ort.opmap.graph.rows import row_shape, rows_agree
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.constants import Constants
 from tflite_ort.opmap.onnx_graph.opsets import OPSET, Inputs, spelled
@@ -38,6 +38,7 @@ class Nodes:
 
     Attributes:
         uses: what makes and reads the tensors of the operators that become nodes.
+        sizes: by the `id` of the value of a tensor: the value, and its shape.
     """
 
     def __init__(self) -> None:
@@ -59,6 +60,7 @@ class Nodes:
         self._results: frozenset[int] = frozenset()
         self._made: Sequence[TensorView] = ()
         self._fresh = count(-(1 << 40), -1)
+        self.sizes: dict[int, tuple[ir.Value, tuple[int, ...]]] = {}
 
     def op(
         self, op_type: str, *inputs: ir.Value | None, domain: str = "", **attributes: Any
@@ -164,6 +166,14 @@ class Nodes:
             candidate = f"{name}_{count}"
         self._names.add(candidate)
         return candidate
+
+    def _tell_shape(self, value: ir.Value, tensor: TensorView, layout: Layout) -> None:
+        """Note the shape of a tensor in a layout for rules on nodes."""
+        rows = layout is Layout.ROWS
+        sizes = row_shape(tensor) if rows else layout.shape(tensor.shape)
+        self.sizes[id(value)] = value, sizes
+        if layout is Layout.FIRST:
+            value.shape = sizes  # see `keep_blocks` and `make_symmetric`
 
     # Sizes ---------------------------------------------------------------------------------------
 

@@ -124,7 +124,7 @@ class ExactSums:
         """
         stacked = g.op("Concat", *self._split(g, steps), axis=0)
         made = layer(stacked, self.held_weights(g, np.float32))
-        total = self._joined(g, g.cast(made, ir.DataType.DOUBLE))
+        total = self._joined(g, g.cast(made, ir.DataType.DOUBLE), len(channels))
         return self.rounded(g, total, channels)
 
     def held_weights(
@@ -165,9 +165,13 @@ class ExactSums:
             steps = higher
         return [steps, *lower]
 
-    def _joined(self, g: Graph, sums: ir.Value) -> ir.Value:
-        """The sums of all digits, which lie behind each other along the first axis."""
-        count, base = self.digits, g.constant(self.base, np.float64)
+    def _joined(self, g: Graph, sums: ir.Value, axes: int) -> ir.Value:
+        """The sums of all digits, which lie behind each other along the first axis.
+
+        Args:
+            axes: at most as many as the sums have; see `lengthen_runs`.
+        """
+        count, base = self.digits, g.constant(np.full((1,) * axes, float(self.base)))
         if is_known(*self.op["input"].shape) and 0 not in self.op["input"].shape:
             parts = g.op_multi("Split", sums, outputs=count, axis=0, num_outputs=count)
         else:  # without lengths ONNX Runtime fails on none

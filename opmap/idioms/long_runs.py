@@ -127,7 +127,7 @@ def _longer_shape(
     if rank < max(tensor.rank, other.rank) or other.is_constant:
         return None
     shapes = [(1,) * (rank - each.rank) + tuple(each.shape) for each in (tensor, other)]
-    longer = _repeated(*shapes)
+    longer = repeated_shape(*shapes)
     if longer == shapes[0]:
         return None
     is_taken = _is_image(g, other) or (
@@ -172,8 +172,9 @@ def _is_image(g: Graph, tensor: TensorView) -> bool:
     return not ahead
 
 
-def _repeated(shape: Shape, other: Shape) -> Shape:
-    """The shape to which a constant is repeated for the sake of long runs."""
+def repeated_shape(shape: Shape, other: Shape) -> Shape:
+    """The shape to which a constant is repeated over a tensor for the sake of long runs; both have
+    as many axes."""
     if _run(shape, other) > _SHORT:
         return shape
     longer = list(shape)

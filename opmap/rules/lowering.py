@@ -239,7 +239,8 @@ def _model(
     nodes = ir.leading_to(outputs, g.nodes)
     graph = ir.Graph(inputs, outputs, nodes, name=name)
     if whole:
-        rewrite_nodes(Stage.NODES, graph, NodesAround(g.target, g.constants))
+        around = NodesAround(g.target, g.constants, sizes=g.sizes)
+        rewrite_nodes(Stage.NODES, graph, around)
     if [body for node in nodes for body in node.bodies]:
         hold_values(graph)
     used = graph.read_ids()

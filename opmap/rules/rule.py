@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from typing import Any, Protocol
 
 from tflite_ort.base.optional import load
-from tflite_ort.base.records import record
+from tflite_ort.base.records import field, record
 from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.constants import Constants
@@ -73,12 +73,14 @@ class NodesAround:
         multiplies_in_pairs: whether this processor adds products of bytes in pairs of 16 bits that
             saturate; it takes time to tell.
         runs: what takes time to find has to save it within so many runs; 0: it is not looked for.
+        sizes: by the `id` of a value that is a tensor of the file: the value, and its shape.
     """
 
     target: Target
     constants: Constants
     multiplies_in_pairs: Callable[[], bool] = bool
     runs: int = 0
+    sizes: Mapping[int, tuple[ir.Value, tuple[int, ...]]] = field(default_factory=dict)
 
 
 def any_target(target: Target) -> bool:

@@ -42,7 +42,9 @@ _BROADCAST = tuple(
     for move in (Op.RESHAPE, Op.SQUEEZE)
     for each in (Op.ADD, Op.SUB, Op.MUL, Op.DIV)
 )
+_PICKING = (Op.GATHER, Op.RESHAPE, Op.SLICE, Op.STRIDED_SLICE, Op.TRANSPOSE)
 _REDUCING = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
+_BROADCASTING = ("Add", "Div", "Greater", "GreaterOrEqual", "Max", "Min", "Mul", "Sub")
 _ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
 
 _MOVES = (
@@ -159,6 +161,16 @@ RULES: tuple[Rule, ...] = (
         *("3e-7 of each number", "1.13 drawn networks", _TESTS + "test_mish.py"),
     ),
     Rule(
+        "SiLU of 16-bit codes",
+        *(
+            _TREES,
+            "operators.sigmoid_codes:SILU_OF_CODES",
+            (frozenset({Op.LOGISTIC, Op.MUL}),),
+            cpu,
+        ),
+        *(_EXACT, "1.3 EfficientNet 16x8", _TESTS + "test_sigmoid_codes.py"),
+    ),
+    Rule(
         "attention over a cache",
         *(_TREES, "operators.cached_attention:CACHED_ATTENTION", _ATTENTION, any_target),
         *("3e-6 of the largest value", "2.48 tinyllama", _TESTS + "test_cached_attention.py"),
@@ -220,6 +232,11 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "1.26 shufflenet", "tests/rules/test_picked_channels.py"),
     ),
     Rule(
+        "picked channels, moved",
+        *(_LOWERING, "operators.picked_channels:moved_together", _PICKING, cpu),
+        *(_EXACT, "1.3 shufflenet", "tests/rules/test_picked_channels.py"),
+    ),
+    Rule(
         "wide channels",
         *(_LOWERING, "operators.wide_channels:over_wide", _CONVOLUTIONS, cpu),
         *(_EXACT, "1.08 deeplabv3", "tests/rules/test_wide_channels.py"),
@@ -269,6 +286,11 @@ RULES: tuple[Rule, ...] = (
         "rows as cells",
         *(_LOWERING, "lowerings.rows_as_cells:rows_as_cells", (Op.FULLY_CONNECTED,), cpu),
         *(_EXACT, "", "tests/test_lowerings.py"),
+    ),
+    Rule(
+        "means as layers",
+        *(_LOWERING, "lowerings.pools_as_layers:pools_as_layers", (Op.AVERAGE_POOL_2D,), blocks),
+        *("order of float sums", "1.1 NASNet", _TESTS + "test_pools_as_layers.py"),
     ),
     Rule(
         "sums of windows",
@@ -408,6 +430,11 @@ RULES: tuple[Rule, ...] = (
         "elements of a table",
         *(_NODES, "nodes.table_lookups:look_up_elements", ("Gather",), cpu),
         *(_EXACT, "1.7 drawn networks", _TESTS + "test_table_lookups.py"),
+    ),
+    Rule(
+        "longer runs",
+        *(_NODES, "nodes.longer_runs:lengthen_runs", _BROADCASTING, cpu),
+        *(_EXACT, "1.9 style transfer int8", _TESTS + "test_longer_runs.py"),
     ),
     Rule(
         "joined sums",

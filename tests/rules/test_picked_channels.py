@@ -18,6 +18,7 @@ from tflite_ort.schema import (
     ConcatenationOptions,
     Conv2DOptions,
     DepthwiseConv2DOptions,
+    GatherOptions,
     Op,
     Padding,
     PadOptions,
@@ -171,6 +172,46 @@ def strided_unit(channels: int = 16, *, pad: bool = True, then: str = "convoluti
     return graph_model(tensors, nodes, ["y", "z"] if then == "both" else ["y"])
 
 
+@pytest.mark.parametrize("window", [1, 3])
+@pytest.mark.parametrize("seen", [False, True])
+def test_floats(monkeypatch: pytest.MonkeyPatch, window: int, *, seen: bool) -> None:
+    """A convolution reads shuffled floats by weights in another order; what else reads them gets
+    planes from one Gather."""
+    cells, rng = (1, 24, 32), np.random.default_rng(6)
+    print("seed 6")
+    split, turned = (*cells, 2, 6), (*cells, 6, 2)
+    weights = rng.standard_normal((16, window, window, 12)).astype(np.float32)
+    tensors = {name: T((*cells, 12)) for name in ("x", "shuffled", "z")}
+    tensors |= {"split": T(split), "moved": T(turned), "y": T((*cells, 16))}
+    tensors |= {
+        "to_split": T.constant(np.int32(split)),
+        "order": T.constant(np.int32((0, 1, 2, 4, 3))),
+        "to_back": T.constant(np.int32((*cells, 12))),
+        "filter": T.constant(weights),
+        "bias": T.constant(rng.standard_normal(16).astype(np.float32)),
+    }
+    nodes = [
+        Node(Op.RESHAPE, ["x", "to_split"], ["split"], ReshapeOptions(new_shape=split)),
+        Node(Op.TRANSPOSE, ["split", "order"], ["moved"], TransposeOptions()),
+        Node(Op.RESHAPE, ["moved", "to_back"], ["shuffled"], ReshapeOptions((*cells, 12))),
+        Node(Op.CONV_2D, ["shuffled", "filter", "bias"], ["y"], ONE_CELL),
+        Node(Op.NEG, ["shuffled"], ["z"]),
+    ]
+    if not seen:
+        tensors.pop("z")
+        nodes.pop()
+    model = graph_model(tensors, nodes, ["y", "z"] if seen else ["y"])
+    image = rng.standard_normal((*cells, 12)).astype(np.float32)
+    assert optimised_nodes(model)["Gather"] == seen
+    got, _ = ours(model, [image])
+    with moved(monkeypatch):
+        assert optimised_nodes(model)["Gather"] == 0
+        by_moving, _ = ours(model, [image])
+    for a, b, c in zip(got, by_moving, litert(model, [image]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=4e-5)  # 1e-6 of the largest: order of sums
+        np.testing.assert_allclose(a, c, rtol=0, atol=4e-5)
+
+
 @contextmanager
 def moved(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Inside, channels are moved by nodes."""
@@ -227,13 +268,21 @@ def test_nothing_is_moved(name: str) -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [{"channels": 240}, {"window": 3}, {"groups": 1}, {"read_as": 0.07}],
-    ids=["many channels", "windows", "in order", "another scale"],
+    [{"channels": 240}, {"groups": 1}, {"read_as": 0.07}],
+    ids=["many channels", "in order", "another scale"],
 )
 def test_channels_that_are_moved(monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]) -> None:
     model, codes = half_units(**more), every_code(more.get("channels", 16), TensorType.INT8)
     nodes = optimised_nodes(model)
     assert nodes["Slice"] or nodes["Split"]  # which ONNX Runtime makes of two Slices
+    got, _ = ours(model, [codes])
+    with moved(monkeypatch):
+        np.testing.assert_array_equal(got[0], ours(model, [codes])[0][0])
+
+
+def test_windows_read_channels_by_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, codes = half_units(window=3), every_code(16, TensorType.INT8)
+    assert optimised_nodes(model) == {"QLinearConv": 3, "Concat": 1}
     got, _ = ours(model, [codes])
     with moved(monkeypatch):
         np.testing.assert_array_equal(got[0], ours(model, [codes])[0][0])
@@ -265,8 +314,71 @@ def test_same_codes_of_each_channel(monkeypatch: pytest.MonkeyPatch, name: str) 
 @pytest.mark.parametrize("name", UNITS)
 def test_no_channel_is_moved(name: str) -> None:
     nodes = optimised_nodes(strided_unit(**UNITS[name]))
-    moving = nodes["Transpose"] + nodes["Gather"]
-    assert moving == (0 if UNITS[name].get("then", "convolution") == "convolution" else 1)
+    assert nodes["Transpose"] + nodes["Gather"] == 0
+
+
+def halves(place: int, *, plain: bool = False) -> bytes:
+    """Channels are shuffled as PyTorch does it: two GATHERs take a half each. One is joined, the
+    other one is convolved.
+
+    Args:
+        place: of the half that is joined.
+        plain: nothing is shuffled.
+    """
+    batch, height, width = CELLS
+    code: dict[str, Any] = {"type": TensorType.INT8, "scale": 0.1, "zero_point": 3}
+    rows = (batch, 16, height, width)
+    split, moved = (batch, 8, 2, height * width), (2, batch, 8, height * width)
+    order = (2, 0, 1, 3)
+    if plain:
+        split, order = (batch, 2, 8, height * width), (1, 0, 2, 3)
+    apart = (2, batch, 8, height, width)
+    shapes = {"x": (*CELLS, 16), "rows": rows, "split": split, "moved": moved, "apart": apart}
+    for half in ("first", "second"):
+        shapes |= {f"{half}_rows": (batch, 8, height, width), half: (*CELLS, 8)}
+    shapes |= {"made": (*CELLS, 8), "y": (*CELLS, 16)}
+    lists = {"to_rows": (0, 3, 1, 2), "to_split": split, "order": order, "to_apart": apart}
+    lists |= {"to_cells": (0, 2, 3, 1)}
+    tensors = {name: T(shape, **code) for name, shape in shapes.items()}
+    tensors |= {name: T.constant(np.int32(numbers)) for name, numbers in lists.items()}
+    tensors |= layer(8, 1, TensorType.INT8)
+    nodes = [
+        Node(Op.TRANSPOSE, ["x", "to_rows"], ["rows"], TransposeOptions()),
+        Node(Op.RESHAPE, ["rows", "to_split"], ["split"], ReshapeOptions(new_shape=split)),
+        Node(Op.TRANSPOSE, ["split", "order"], ["moved"], TransposeOptions()),
+        Node(Op.RESHAPE, ["moved", "to_apart"], ["apart"], ReshapeOptions(new_shape=apart)),
+    ]
+    for half, at in (("first", place), ("second", 1 - place)):
+        tensors[f"at_{half}"] = T.constant(np.int32(at))
+        nodes += [
+            Node(Op.GATHER, ["apart", f"at_{half}"], [f"{half}_rows"], GatherOptions(axis=0)),
+            Node(Op.TRANSPOSE, [f"{half}_rows", "to_cells"], [half], TransposeOptions()),
+        ]
+    nodes += [
+        Node(Op.CONV_2D, ["second", "filter", "bias"], ["made"], ONE_CELL),
+        Node(Op.CONCATENATION, ["first", "made"], ["y"], ConcatenationOptions(axis=3)),
+    ]
+    return graph_model(tensors, nodes, ["y"])
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_gathered_halves(monkeypatch: pytest.MonkeyPatch, place: int) -> None:
+    model, codes = halves(place), every_code(16, TensorType.INT8)
+    assert optimised_nodes(model) == {"QLinearConv": 2, "Concat": 1}
+    got, _ = ours(model, [codes])
+    with moved(monkeypatch):
+        assert optimised_nodes(model)["Gather"] == 2
+        by_moving, _ = ours(model, [codes])
+    np.testing.assert_array_equal(got[0], by_moving[0])
+    assert np.abs(got[0].astype(int) - litert(model, [codes])[0]).max() <= 1
+
+
+def test_gathered_halves_in_order() -> None:
+    """What is no other order is moved."""
+    model, codes = halves(0, plain=True), every_code(16, TensorType.INT8)
+    assert optimised_nodes(model)["QLinearConv"] <= 2
+    got, _ = ours(model, [codes])
+    assert np.abs(got[0].astype(int) - litert(model, [codes])[0]).max() <= 1
 
 
 def test_every_tensor_is_kept() -> None:

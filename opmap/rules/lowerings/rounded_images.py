@@ -167,21 +167,27 @@ def _filter_matrix(
     runs = count * cells // run_of(windows) if cells > 1 else 0
     sizes = count, *matrix.codes.shape
     few = count * cells <= _MOST_PLACES
-    return matrix if few and _is_enough(g.target, known_product(input.shape), runs, sizes) else None
+    last = not g.is_in(input, Layout.FIRST)
+    enough = _is_enough(g.target, known_product(input.shape), runs, sizes, channels_last=last)
+    return matrix if few and enough else None
 
 
-def _is_enough(target: Target, numbers: int, runs: int, sizes: tuple[int, int, int]) -> bool:
+def _is_enough(
+    target: Target, numbers: int, runs: int, sizes: tuple[int, int, int], *, channels_last: bool
+) -> bool:
     """Whether 8 bits are faster than floats, with the nodes that round and collect.
 
     Args:
         numbers: of the image.
         runs: of bytes that all windows read.
         sizes: windows, units, depth.
+        channels_last: the image stands in no other layout.
     """
     (rows, units, depth), costs = sizes, rounded_image_costs(target)
     rounding = costs.nodes + costs.number * numbers
     collecting = costs.run * runs + costs.byte * rows * depth
-    least = rounding + collecting + costs.result * rows * units
+    share = costs.channels_last if channels_last else 1.0
+    least = share * (rounding + collecting + costs.result * rows * units)
     return rows * units * depth * costs.saved >= least and rows * depth <= _MOST_COLLECTED
 
 

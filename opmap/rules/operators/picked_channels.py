@@ -1,8 +1,9 @@
-"""Channels of 8-bit codes in another order, as a channel shuffle and a SLICE give them.
+"""Channels in another order, as a channel shuffle and a SLICE give them.
 
-A convolution of single cells over them is one over the channels as they stood before, by zeros
-among the weights. So nothing is moved. ONNX Runtime takes 0.5 ns to move a code, and multiplies 150
-codes in a nanosecond with VNNI, 80 to 130 of them with AVX2 alone.
+A convolution of single cells over 8-bit codes is one over the channels as they stood before, by
+zeros among the weights. So nothing is moved. One of floats, of any window, is one by weights in
+another order, if no channel is left out. ONNX Runtime takes 0.5 ns to move a code, and multiplies
+150 codes in a nanosecond with VNNI, 80 to 130 of them with AVX2 alone.
 
 A depthwise convolution gives its channels in the order in which they stood before, if convolutions
 of single cells read them.
@@ -45,6 +46,10 @@ _SLICES = (Op.SLICE, Op.STRIDED_SLICE)
 _REACH = 8
 # Of an image; more numbers take too long to follow.
 _MOST_NUMBERS = 1 << 18
+# Fewer are moved in the time of a few nodes.
+_LEAST_NUMBERS = 1 << 12
+# A product by more of them takes longer than to move a code.
+_MOST_CHANNELS = 192
 # More of them for each cell take longer than what they save.
 _MOST_PRODUCTS = 10_000
 
@@ -80,10 +85,13 @@ def over_source(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
 
 
 def _convolution_of_source(op: View, g: Graph) -> View:
-    """CONV_2D of single cells over what its input is channels of, else `op`."""
+    """CONV_2D over what its input is channels of, where that takes no longer, else `op`."""
     filter = op["filter"]
-    picked = _picked(g, op["input"], filter.shape[0]) if _reads_cells(op, g) else None
+    reads = _reads_cells(op, g) or _multiplies_floats(op)
+    picked = _picked(g, op["input"], filter.shape[0]) if reads else None
     if picked is None:
+        return op
+    if filter.type is TensorType.FLOAT32 and picked.source.shape[3] > filter.shape[3]:
         return op
     order = np.full(picked.source.shape[3], FREE)
     order[picked.channels] = np.arange(len(picked.channels))
@@ -130,6 +138,13 @@ def _reads_cells(op: View, g: Graph) -> bool:
     return single and multiplies_codes(op, g)
 
 
+def _multiplies_floats(op: View) -> bool:
+    """Whether CONV_2D multiplies all channels of floats by constant floats."""
+    input, filter = op["input"], op["filter"]
+    floats = input.type is filter.type is TensorType.FLOAT32
+    return floats and filter.is_constant and filter.shape[3] == input.shape[3]
+
+
 def requantized_source(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
     """QUANTIZE of channels in another order as a convolution by ones, where one gives the codes
     that are wanted."""
@@ -152,6 +167,27 @@ def requantized_source(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
     )
     scale = next(exact, None)
     return [] if scale is None else [Lowering("ones", {}, partial(_by_ones, op, g, picked, scale))]
+
+
+def moved_together(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
+    """Channels in another order by one node in place of all that move them, if an operator reads
+    them that does not take them where they stand: bytes by a convolution of ones, floats by a
+    Gather of planes."""
+    input, output = op.inputs[0], op.output
+    if input is None or output.rank != 4 or input.type not in _BYTES | {TensorType.FLOAT32}:
+        return ()
+    if input.type in _BYTES and not g.target.exact_integers:
+        return ()
+    picked = _picked(g, output, 0)
+    if picked is None:
+        return ()
+    if input.type is TensorType.FLOAT32:
+        many = math.prod(output.shape) >= _LEAST_NUMBERS
+        build = partial(_write_picked, output, picked, g)
+        return [Lowering("planes", {}, build)] if many else []
+    if picked.source.shape[3] > _MOST_CHANNELS:
+        return ()
+    return [Lowering("ones", {}, partial(_by_ones, op, g, picked, np.float32(1)))]
 
 
 def _by_ones(op: View, g: Graph, picked: PickedChannels, scale: np.float32) -> None:
@@ -196,8 +232,10 @@ def _picked(g: Graph, tensor: TensorView, outputs: int) -> PickedChannels | None
 
 
 def _coded_alike(a: TensorView, b: TensorView) -> bool:
-    """Whether the codes of both mean the same numbers: operators that move them do not look."""
+    """Whether the elements of both mean the same numbers: operators that move them do not look."""
     quantization = a.quantization
+    if a.type is TensorType.FLOAT32:
+        return b.type is a.type
     return a.type is b.type and quantization is not None and quantization.equals(b.quantization)
 
 
@@ -221,7 +259,20 @@ def _moved(op: View) -> TensorView | None:
         return source if is_known(*op.output.shape) else None
     if op.op is Op.TRANSPOSE:
         return source if rest[0] is not None and rest[0].is_constant else None
+    if op.op is Op.GATHER:
+        return source if _gathered(op) is not None else None
     return source if op.op in _SLICES and constant_slice(op) is not None else None
+
+
+def _gathered(op: View) -> int | None:
+    """The place that GATHER takes along its axis, if it is a constant one."""
+    source, places = op.present_inputs()
+    axis, data = op.options.axis, places.data
+    single = data is not None and data.size == 1 and places.rank == 0
+    if not single or data is None or op.options.batch_dims or not 0 <= axis < source.rank:
+        return None
+    place = int(data.item())
+    return place if is_known(*source.shape) and 0 <= place < source.shape[axis] else None
 
 
 def _after(op: View, numbers: Array) -> Array:
@@ -234,4 +285,6 @@ def _after(op: View, numbers: Array) -> Array:
         cut = constant_slice(op)
         assert cut is not None
         numbers = numbers[cut.slices]
+    elif op.op is Op.GATHER:
+        numbers = numbers.take(_gathered(op), axis=op.options.axis)
     return numbers.reshape(op.output.shape)
