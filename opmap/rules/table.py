@@ -91,12 +91,6 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "1.18 drawn networks", _TESTS + "test_written_upsampling.py"),
     ),
     Rule(
-        "written shuffle",
-        *(_OPERATORS, "operators.written_shuffle:with_gather"),
-        *((frozenset({Op.RESHAPE, Op.TRANSPOSE}),), cpu),
-        *(_EXACT, "1.56 drawn networks", _TESTS + "test_written_shuffle.py"),
-    ),
-    Rule(
         "needless reshapes",
         *(_OPERATORS, "operators.needless_reshapes:without_reshapes", _BROADCAST, any_target),
         *(_EXACT, "1.09 drawn networks", _TESTS + "test_needless_reshapes.py"),
