@@ -11,8 +11,6 @@ from tflite_ort.base.records import record, replace
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import KernelError, Op, OperatorView
 
-_BOXES = ("boxes", "scores", "max_output_size", "iou_threshold", "score_threshold")
-
 
 @record(frozen=False)
 class _Candidate:

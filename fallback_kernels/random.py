@@ -37,7 +37,7 @@ def _no_state(op: OperatorView[Any]) -> None:
 @kernel(Op.RANDOM_UNIFORM, versions=(1, 1), state=_no_state)
 def random_uniform(op: OperatorView[RandomOptions], inputs: Inputs, state: State) -> Outputs:
     """Uniform in [0, 1); float32 of the shape given."""
-    shape = _shape(inputs[0])
+    shape = shape_of(inputs[0])
     numbers, after = _taken(op, inputs, int(np.prod(shape, dtype=np.int64)))
     return (_unit(numbers).reshape(shape), *after)
 
@@ -47,7 +47,7 @@ def random_standard_normal(
     op: OperatorView[RandomOptions], inputs: Inputs, state: State
 ) -> Outputs:
     """Box-Muller pairs sqrt(-2 log u) * (sin, cos)(2 pi v); float32 of the shape given."""
-    shape = _shape(inputs[0])
+    shape = shape_of(inputs[0])
     count = int(np.prod(shape, dtype=np.int64))
     numbers, after = _taken(op, inputs, count + count % 2)
     unit = _unit(numbers)
@@ -99,7 +99,8 @@ def _cumulated(logits: Array) -> Array:
     return np.asarray(np.cumsum(np.where(finite, np.exp(logits - greatest), 0.0), axis=1))
 
 
-def _shape(shape: Array) -> tuple[int, ...]:
+def shape_of(shape: Array) -> tuple[int, ...]:
+    """The sizes that an input lists."""
     if shape.ndim != 1 or (shape < 0).any():
         raise KernelError(f"shape is {shown(shape)}, expected a list of sizes")
     return tuple(shape.tolist())

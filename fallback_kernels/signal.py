@@ -1,4 +1,4 @@
-"""RFFT2D, and REAL, IMAG and COMPLEX_ABS of complex numbers."""
+"""RFFT2D, parts of complex numbers, and AudioSpectrogram and Mfcc of TFLite's own resolver."""
 
 from __future__ import annotations
 
@@ -6,9 +6,29 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
+from tflite_ort.fallback_kernels.registry import (
+    Array,
+    Inputs,
+    Outputs,
+    State,
+    custom_kernel,
+    kernel,
+)
 from tflite_ort.schema import KernelError, Op, OperatorView
+from tflite_ort.schema.arithmetic.audio_features import (
+    FLOOR,
+    cosines,
+    fft_length,
+    hann,
+    mel_weights,
+    window_starts,
+)
 from tflite_ort.schema.shapes.signal import check_lengths
+from tflite_ort.schema.values.well_known_options import (
+    AudioSpectrogramOptions,
+    MfccOptions,
+    map_options,
+)
 
 # So many numbers are transformed at once: their doubles stay in the cache.
 _TOGETHER = 1 << 15
@@ -56,3 +76,30 @@ def _complex(x: Array) -> Array:
     if x.dtype.kind != "c":
         raise KernelError(f"input is {x.dtype}, expected complex numbers")
     return x
+
+
+View = OperatorView[Any]
+
+
+@custom_kernel("AudioSpectrogram", versions=(1, 1))
+def audiospectrogram(op: View, inputs: Inputs, state: State) -> Outputs:
+    """Samples [S, C] to [C, windows, bins]: magnitudes of Hann windows' spectra, or squares."""
+    options, (samples,) = map_options(op, AudioSpectrogramOptions), inputs
+    window = options.window_size
+    starts = window_starts(len(samples), window, options.stride)
+    windows = samples.T.astype(np.float64)[:, starts[:, None] + np.arange(window)] * hann(window)
+    spectrum = np.fft.rfft(windows, fft_length(window))
+    squares = (spectrum.real**2 + spectrum.imag**2).astype(np.float32)
+    return (squares if options.magnitude_squared else np.sqrt(squares),)
+
+
+@custom_kernel("Mfcc", versions=(1, 1))
+def mfcc(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The mel-frequency cepstral coefficients [C, W, N] of squared spectrograms [C, W, bins].
+
+    They are the cosine transform of the logarithms of mel-spaced sums of magnitudes.
+    """
+    options, (squares, rate) = map_options(op, MfccOptions), inputs
+    used, weights = mel_weights(options, squares.shape[2], int(rate.reshape(-1)[0]))
+    sums = np.sqrt(squares[..., used.start : used.stop].astype(np.float64)) @ weights
+    return ((np.log(np.maximum(sums, FLOOR)) @ cosines(options)).astype(np.float32),)

@@ -72,7 +72,6 @@ ONLY_IN = {
         "bridge/providers/onnx_file.py",
         "bridge/providers/plain_session.py",
         "bridge/providers/session.py",
-        "bridge/providers/session_compatibility.py",
         "bridge/providers/settings.py",
         "bridge/providers/threads.py",
     },

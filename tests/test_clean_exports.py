@@ -15,7 +15,7 @@ from tests.graph_checks import inconsistencies
 from tests.models import model_path
 from tests.one_op import Node, T, graph_model
 from tflite_ort import export_onnx
-from tflite_ort.export.cleaning import clean
+from tflite_ort.export.finishing import clean
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.opmap.onnx_graph.writing.narrowing import narrow_constants

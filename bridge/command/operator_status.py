@@ -18,9 +18,8 @@ from tflite_ort.versioning.rules import required_version
 Runs = Mapping[str, Sequence[str]]  # where it ran, with the reasons against what came earlier
 Record = Mapping[str, Mapping[str, Runs]]  # by operator and type
 
-ORT, MIXED, NUMPY, REFUSED = "ONNX Runtime", "ONNX Runtime or numpy", "numpy", "refused"
+ORT, MIXED, NUMPY = "ONNX Runtime", "ONNX Runtime or numpy", "numpy"
 EXPORTED = "exported"  # what the interpreter leaves to numpy, and a file has all the same
-INLINED_STATUS = "inlined"
 # TFLite's rules are asked about operators with tensors like these.
 SHAPE = (1, 1, 1, 1)
 INPUTS, OUTPUTS = 5, 2
@@ -61,16 +60,6 @@ def type_statuses(op: Op, record: Record) -> list[TypeStatus]:
         exported, reasons = place != NUMPY or EXPORTED in runs, tuple(runs.get("numpy", ()))
         statuses.append(TypeStatus(type, first_version(op, type), place, exported, reasons))
     return sorted(statuses, key=lambda status: (status.since, status.type.name))
-
-
-def status_of(op: Op, version: int, type: TensorType, record: Record) -> str:
-    """Where an operator of `version` runs on data of `type`."""
-    if version not in known_versions(op):
-        return REFUSED
-    if op in INLINED:
-        return INLINED_STATUS
-    found = [status.runs_on for status in type_statuses(op, record) if status.type is type]
-    return found[0] if found else REFUSED
 
 
 def find_operator(name: str) -> Op | None:

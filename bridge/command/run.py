@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy.typing as npt
 import typer
 
 from tflite_ort.base.optional import late
@@ -56,7 +55,6 @@ from tflite_ort.prediction.preparation import Preparation
 with late:
     from tflite_ort.tasks import bundle_answers
 
-Array = npt.NDArray[Any]
 
 # What a bundle's task does not take.
 _OF_MODELS = ("labels", "top", "min_score", "decode", "raw", "mean", "std", "rate", "hybrid")

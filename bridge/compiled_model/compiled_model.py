@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tflite_ort.base.closing import Closing
 from tflite_ort.base.forks import renew_in_children
@@ -41,8 +40,6 @@ from tflite_ort.compiled_model.tensor_buffer import TensorBuffer, plain_bytes
 from tflite_ort.interpreter.checked_subgraph import CheckedSubgraph
 from tflite_ort.interpreter.interpreter import Interpreter
 from tflite_ort.schema import VersionError
-
-Array = npt.NDArray[Any]
 
 # The number of host memory among LiteRT's kinds.
 _HOST_MEMORY = 1

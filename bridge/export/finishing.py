@@ -1,14 +1,18 @@
-"""What is done to a graph before it is a file: the form of its codes and constants."""
+"""Passes over a graph before it is a file: nodes and constants in the form that readers take."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
 import onnx
 
 from tflite_ort.base.warned import warn_caller
-from tflite_ort.export.cleaning import clean
+from tflite_ort.batching.samples import BATCH
+from tflite_ort.export.folding import fold_constants
 from tflite_ort.export.form import Form
 from tflite_ort.export.inferred import inferred, say_shapes
-from tflite_ort.export.plain_attributes import leave_out_defaults
 from tflite_ort.export.presets import SIGNED, UNSIGNED, Preset
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.parted_weights import part_signed_weights
@@ -22,8 +26,11 @@ from tflite_ort.opmap.onnx_graph.writing.activations import (
 from tflite_ort.opmap.onnx_graph.writing.agreeing_scales import agree_scales
 from tflite_ort.opmap.onnx_graph.writing.channel_blocks import blocks_behind_channels
 from tflite_ort.opmap.onnx_graph.writing.exact_products import require_exact_products
+from tflite_ort.opmap.onnx_graph.writing.float_widths import without_doubles
+from tflite_ort.opmap.onnx_graph.writing.known_values import Known
 from tflite_ort.opmap.onnx_graph.writing.means import even_pools, sums_as_means
 from tflite_ort.opmap.onnx_graph.writing.narrowing import join_equal_constants, narrow_constants
+from tflite_ort.opmap.onnx_graph.writing.needless_nodes import without_needless_nodes
 from tflite_ort.opmap.onnx_graph.writing.pads import (
     cut_uneven_pads,
     join_channel_pads,
@@ -37,7 +44,7 @@ from tflite_ort.opmap.onnx_graph.writing.quantized_moves import (
 )
 from tflite_ort.opmap.onnx_graph.writing.short_names import shorten_names
 from tflite_ort.opmap.onnx_graph.writing.signed_codes import make_signed
-from tflite_ort.opmap.onnx_graph.writing.single_floats import without_doubles
+from tflite_ort.opmap.onnx_graph.writing.told_shapes import tell_shapes
 from tflite_ort.opmap.onnx_graph.writing.transform_products import multiply_transforms
 from tflite_ort.opmap.onnx_graph.writing.unrolled_scans import unroll_scans
 from tflite_ort.opmap.onnx_graph.writing.unrolled_sequences import unroll_sequences
@@ -48,6 +55,9 @@ from tflite_ort.schema.file.model import stored_data
 _NAMED = 8  # operators in a message
 # Beyond this part of the model's constants, those of a file are written narrow.
 _LARGER = 1.06
+# Of a shape that is a constant now, onnx infers more.
+_ROUNDS = 4
+Number = int | float
 
 
 def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) -> None:
@@ -170,3 +180,63 @@ def _has_signed_codes(model: Model) -> bool:
         for tensor in graph.tensors
         if stored_data(model, tensor) is None
     )
+
+
+# Needless nodes and attributes ------------------------------------------------------------------
+
+
+def clean(model: ir.Model) -> Known:
+    """Hold what is computed of constants, and leave out needless nodes; returns what is known of
+    the values that are left.
+
+    What they make is the same, bit for bit, also where the first sizes of inputs differ that the
+    file leaves open: their name is one, and nothing holds them to it.
+    """
+    graph = model.graph
+    is_open = any(isinstance(size, str) for value in graph.inputs for size in value.shape or ())
+    for _ in range(_ROUNDS):
+        count, known = len(graph.nodes), inferred(model)
+        fold_constants(model, known)
+        if is_open:
+            tell_shapes(graph, known, assumed=BATCH)
+        without_needless_nodes(graph, known)
+        has_shapes = any(node.op_type == "Shape" for node in graph.nodes)
+        if not is_open or len(graph.nodes) == count or not has_shapes:
+            break
+    return known
+
+
+def leave_out_defaults(graph: ir.Graph) -> None:
+    """Leave out numbers that every version of a node takes where nothing is said: some readers know
+    few attributes. Texts stay, such as the mode of a Resize, which OpenCV wants to be told."""
+    for node in graph.all_nodes():
+        if node.domain or not node.attributes:
+            continue
+        usual = _defaults(node.op_type)
+        node.attributes = {
+            name: value
+            for name, value in node.attributes.items()
+            if name not in usual or not _is_equal(value, usual[name])
+        }
+
+
+@cache
+def _defaults(op_type: str) -> Mapping[str, Number]:
+    """The attributes of a node whose default is the same number in all versions: who reads an
+    earlier one takes its default, such as that of the axis of a Softmax."""
+    found, others = dict[str, Number](), set[str]()
+    version = onnx.defs.onnx_opset_version()
+    while version and onnx.defs.has(op_type, version, ""):
+        schema = onnx.defs.get_schema(op_type, version, "")
+        for name, attribute in schema.attributes.items():
+            default = attribute.default_value
+            value = onnx.helper.get_attribute_value(default) if default.type else None
+            if not isinstance(value, Number) or found.setdefault(name, value) != value:
+                others.add(name)
+        version = schema.since_version - 1
+    return {name: value for name, value in found.items() if name not in others}
+
+
+def _is_equal(value: ir.Attribute, default: Number) -> bool:
+    """Whether an attribute has its default; a float has 32 bits in a file."""
+    return isinstance(value, Number) and np.float32(value) == np.float32(default)

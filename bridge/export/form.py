@@ -33,7 +33,7 @@ from tflite_ort.opmap import Target
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.opsets import IR_VERSIONS, OPSET
 from tflite_ort.opmap.onnx_graph.serialization import serialized
-from tflite_ort.opmap.onnx_graph.writing.half_floats import halve
+from tflite_ort.opmap.onnx_graph.writing.float_widths import halve
 from tflite_ort.providers.exported_state import PAIRS, take_first_values
 from tflite_ort.providers.provider import ON_CPU
 from tflite_ort.providers.traits import traits_of

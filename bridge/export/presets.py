@@ -36,7 +36,6 @@ FORMS = {
         "rounding out, which takes time"
     ),
 }
-_CODES = frozenset({ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16, ir.DataType.UINT16})
 _SYMMETRIC = "give --dequantize --float-io, which write floats"
 _CUT = "tflite-ort extract writes the part of the model before it, and Interpreter runs all of it"
 _CELL = (

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from tflite_ort.tuning.tuner import TuneChoice
     from tflite_ort.versioning.resolver import OpResolver
 
-Array = npt.NDArray[Any]
-
 
 class Interpreter(OwnMethods, Closing):
     """Runs a TFLite model on ONNX Runtime, with the methods of ``tf.lite.Interpreter``.

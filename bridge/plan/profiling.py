@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -83,7 +84,7 @@ class Profile:
         """The operators that took time, the longest first; ends the profiling."""
         rows: dict[tuple[str, str], OperatorTime] = {}
         for session, makers in self.sessions:
-            for node in session.node_times():
+            for node in node_times(session.end_profiling()):
                 name = makers.get(node.name.removesuffix(_IN_BLOCKS), node.name)
                 operator = name.partition("/")[0] if "/" in name else _NO_OPERATOR
                 key = (operator, node.provider)
@@ -93,3 +94,31 @@ class Profile:
             OperatorTime(label, {"numpy": seconds}, "") for label, seconds in self.kernels.items()
         ]
         return sorted([*rows.values(), *kernels], key=lambda row: -row.seconds)
+
+
+_KERNEL_TIME = "_kernel_time"  # how the profile marks the run of a node
+
+
+@record
+class NodeTime:
+    """One run of a node of the optimised graph: its name, operator, provider and seconds."""
+
+    name: str
+    op_type: str
+    provider: str
+    seconds: float
+
+
+def node_times(profile: str) -> list[NodeTime]:
+    """What each run of each node took, by a profile in JSON."""
+    events = json.loads(Path(profile).read_text(encoding="utf-8"))
+    return [
+        NodeTime(
+            event["name"].removesuffix(_KERNEL_TIME),
+            event["args"]["op_name"],
+            event["args"]["provider"],
+            event["dur"] / 1e6,
+        )
+        for event in events
+        if event["cat"] == "Node" and event["name"].endswith(_KERNEL_TIME)
+    ]

@@ -7,7 +7,6 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tflite_ort.base.records import record, replace
 from tflite_ort.opmap import Lowered, Target
@@ -36,7 +35,6 @@ from tflite_ort.schema.values.sizes import is_known, known_product
 if TYPE_CHECKING:
     from tflite_ort.plan.recording import Recorder
 
-Array = npt.NDArray[Any]
 _NO_TENSORS: list[BoundaryTensor] = []
 
 _CONVOLUTIONS = (Op.CONV_2D, Op.DEPTHWISE_CONV_2D, Op.CONV_3D)

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tflite_ort.base.records import record, replace
 from tflite_ort.fallback_kernels import Kernel
@@ -24,8 +23,6 @@ from tflite_ort.versioning.registry import Entry, Registry
 if TYPE_CHECKING:
     from tflite_ort.fallback_kernels.control_flow import Call
     from tflite_ort.plan.profiling import Profile
-
-Array = npt.NDArray[Any]
 
 
 @record

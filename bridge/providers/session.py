@@ -29,12 +29,11 @@ from tflite_ort.schema.values.complex_pairs import paired
 
 with late:
     from tflite_ort.providers import (
+        candidates,
         left_sessions,
         messages,
         native_libraries,
-        node_times,
         optimizers,
-        session_compatibility,
     )
 
 if TYPE_CHECKING:
@@ -169,7 +168,7 @@ class Session:
         num_threads: threads within an operator; 0 is ONNX Runtime's default.
         config: entries of ONNX Runtime's session configuration.
         optimized: False: the graph as it is, which is not to be run but to be looked at.
-        profile: where `node_times` are noted, as the beginning of a file name.
+        profile: where the times of nodes are noted, as the beginning of a file name.
         save: the path of a file to write what the session can be made of again; nothing is written
             where that is not possible.
 
@@ -241,7 +240,7 @@ class Session:
         """ONNX Runtime's session; one that cannot be saved is made without that."""
         tells = traits_of(provider.name).tells_fit
         if tells and isinstance(graph, StoredGraph) and graph.kind == COMPILED:
-            session_compatibility.check_compatible(graph.path, provider, ORT_ERRORS)
+            candidates.check_compatible(graph.path, provider)
         alone = save is None and not self.weights
         options = settings.shared_options() if alone and self._plain else settings.options()
         saved = None
@@ -417,9 +416,9 @@ class Session:
             raise DelegateError("ONNX Runtime failed: an output was given no value")
         return [_named(np.asarray(result)) for result in results]
 
-    def node_times(self) -> list[node_times.NodeTime]:
-        """What each run of each node took, of all runs so far; ends the profiling."""
-        return node_times.node_times(self._session.end_profiling())
+    def end_profiling(self) -> str:
+        """The path of a JSON file with the times of the nodes, of all runs so far."""
+        return str(self._session.end_profiling())
 
 
 def _cause(error: Exception) -> Exception:

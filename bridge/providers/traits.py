@@ -1,5 +1,4 @@
-"""What is known of each execution provider: one row each, and no other file names one, but
-`roundings`, which has parts of rows.
+"""What is known of each execution provider: one row each, and no other file names one.
 
 A new fact is a change of one row here, and a case in ``tests/providers/test_traits.py``. A provider
 without a row has the defaults of `ProviderTraits`, which are safe for every provider.
@@ -12,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tflite_ort.base.optional import late
 from tflite_ort.providers import conditions
-from tflite_ort.providers.provider_traits import ProviderTraits, WrongResult, wrong
-from tflite_ort.providers.roundings import HTP, UNROUNDED
+from tflite_ort.providers.provider_traits import HTP, UNROUNDED, ProviderTraits, WrongResult, wrong
 from tflite_ort.schema import TensorType
 
 with late:

@@ -22,9 +22,9 @@ from tflite_ort.comparison.differences import (
 from tflite_ort.plan.placements import Placement
 from tflite_ort.schema import BridgeError, Model, OperatorView, TensorView
 from tflite_ort.verification.closer import Closer, Look
+from tflite_ort.verification.disk_arrays import ArrayFile, DiskArrays
 from tflite_ort.verification.extraction import constant_operators
 from tflite_ort.verification.judgement import Outputs, is_within, judged, named
-from tflite_ort.verification.kept import ArrayFile, KeptArrays
 from tflite_ort.verification.known import known_difference
 from tflite_ort.verification.onnx_runtime import OnnxRuntime
 from tflite_ort.verification.real_numbers import RealNumbers
@@ -68,8 +68,8 @@ class Reference:
 
     name: str
     samples: Sequence[Sample]
-    outputs: list[list[KeptArrays]] = field(default_factory=list)
-    tensors: list[KeptArrays] = field(default_factory=list)
+    outputs: list[list[DiskArrays]] = field(default_factory=list)
+    tensors: list[DiskArrays] = field(default_factory=list)
     error: str = ""
     _file: ArrayFile = field(default_factory=ArrayFile)
 

@@ -16,7 +16,6 @@ from tflite_ort.schema import Budgets, Model, TensorError
 from tflite_ort.verification.extraction import tensor_index
 from tflite_ort.verification.runtimes import Sample
 
-Array = npt.NDArray[Any]
 Given = Mapping[str, npt.ArrayLike] | Mapping[int, npt.ArrayLike]
 
 _LARGEST_PIXEL = 255.0

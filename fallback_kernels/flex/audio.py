@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.fallback_kernels import audio
+from tflite_ort.fallback_kernels import signal
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.values.flex import node_of
@@ -23,17 +23,9 @@ _CHUNK = struct.Struct("<4sI")
 _START = 12  # bytes before the first chunk
 _MOST_VALUES = 1 << 26
 
-
-@flex_kernel("AudioSpectrogram")
-def audiospectrogram(op: View, inputs: Inputs, state: State) -> Outputs:
-    """As the custom operator of TFLite."""
-    return audio.audiospectrogram(op, inputs, state)
-
-
-@flex_kernel("Mfcc")
-def mfcc(op: View, inputs: Inputs, state: State) -> Outputs:
-    """As the custom operator of TFLite."""
-    return audio.mfcc(op, inputs, state)
+# Custom operators of TFLite too.
+flex_kernel("AudioSpectrogram")(signal.audiospectrogram)
+flex_kernel("Mfcc")(signal.mfcc)
 
 
 @flex_kernel("DecodeWav")

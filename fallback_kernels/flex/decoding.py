@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.base.records import field, record
+from tflite_ort.fallback_kernels.idioms.ragged_rows import sparse_places
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.values.flex import node_of
@@ -30,14 +31,8 @@ def _checked(inputs: Inputs) -> tuple[Array, list[int]]:
 
 def _sparse(paths: Sequence[Sequence[int]]) -> tuple[Array, Array, Array]:
     """The places, the labels and the size of paths, one for each sequence."""
-    places = [(row, place) for row, path in enumerate(paths) for place in range(len(path))]
-    labels = [label for path in paths for label in path]
-    longest = max((len(path) for path in paths), default=0)
-    return (
-        np.array(places, np.int64).reshape(-1, 2),
-        np.array(labels, np.int64),
-        np.array([len(paths), longest], np.int64),
-    )
+    places, sizes = sparse_places(paths)
+    return places, np.array([label for path in paths for label in path], np.int64), sizes
 
 
 @flex_kernel("CTCGreedyDecoder")

@@ -27,11 +27,8 @@ _IGNORED = (
     *((0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
 )
 
-
-@flex_kernel("FastBertNormalize")
-def fast_bert_normalize(op: View, inputs: Inputs, state: State) -> Outputs:
-    """As the custom operator of TFLite."""
-    return tokenizers.fast_bert_normalize(op, inputs, state)
+# A custom operator of TFLite too.
+flex_kernel("FastBertNormalize")(tokenizers.fast_bert_normalize)
 
 
 @flex_kernel("CaseFoldUTF8")

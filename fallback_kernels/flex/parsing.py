@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.base.records import record
+from tflite_ort.fallback_kernels.idioms.ragged_rows import sparse_places
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, ModelError, OperatorView
 from tflite_ort.schema.file.flex_table import TYPE_NUMBERS
@@ -224,11 +225,9 @@ def _sparse(
     examples: Sequence[Example], key: bytes, type: str, single: bool
 ) -> tuple[Array, Array, Array]:
     rows = list(_rows(examples, key, type))
-    places = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
-    indices = np.array(places, np.int64).reshape(-1, 2)
-    shape = np.array([len(rows), max(map(len, rows), default=0)], np.int64)
+    places, sizes = sparse_places(rows)
     first = 1 if single else 0
-    return indices[:, first:], np.concatenate([nothing(type), *rows]), shape[first:]
+    return places[:, first:], np.concatenate([nothing(type), *rows]), sizes[first:]
 
 
 def _ragged(

@@ -20,6 +20,7 @@ from tflite_ort.fallback_kernels.idioms.random_streams import (
     uniform,
     unit_double,
 )
+from tflite_ort.fallback_kernels.random import shape_of
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, flex_kernel
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.arithmetic.generators import (
@@ -47,12 +48,6 @@ class _Position:
         """The stream from here; the next one begins `blocks` later."""
         now, self.stream = self.stream, self.stream.after(blocks)
         return now
-
-
-def _shape(shape: Array) -> tuple[int, ...]:
-    if shape.ndim != 1 or (shape < 0).any():
-        raise KernelError(f"shape is {shown(shape)}, expected a list of sizes")
-    return tuple(shape.tolist())
 
 
 def _stream(op: View, given: dict[str, Array]) -> Stream:
@@ -92,7 +87,7 @@ def _kind(op: View) -> str:
 @flex_kernel("RandomUniform", "RandomStandardNormal", "TruncatedNormal", state=_Position)
 def stateful(op: View, inputs: Inputs, state: State) -> Outputs:
     """The next numbers of the stream."""
-    shape = _shape(inputs[0])
+    shape = shape_of(inputs[0])
     count = math.prod(shape)
     stream = state.taken(count * SPARE)
     return (_FILLS[_kind(op)](stream, count, op.output.dtype).reshape(shape),)
@@ -111,7 +106,7 @@ def stateful(op: View, inputs: Inputs, state: State) -> Outputs:
 def stateless(op: View, inputs: Inputs, state: State) -> Outputs:
     """The numbers that follow from the seeds."""
     given = _given(op, inputs)
-    shape, stream = _shape(given["shape"]), _stream(op, given)
+    shape, stream = shape_of(given["shape"]), _stream(op, given)
     return (_FILLS[_kind(op)](stream, math.prod(shape), op.output.dtype).reshape(shape),)
 
 
@@ -124,7 +119,7 @@ def _between(stream: Stream, shape: tuple[int, ...], low: Array, high: Array) ->
 @flex_kernel("RandomUniformInt", state=_Position)
 def stateful_integers(op: View, inputs: Inputs, state: State) -> Outputs:
     """The next integers of the stream."""
-    shape = _shape(inputs[0])
+    shape = shape_of(inputs[0])
     return _between(state.taken(math.prod(shape) * SPARE), shape, *inputs[1:])
 
 
@@ -132,7 +127,7 @@ def stateful_integers(op: View, inputs: Inputs, state: State) -> Outputs:
 def stateless_integers(op: View, inputs: Inputs, state: State) -> Outputs:
     """The integers that follow from the seeds."""
     given = _given(op, inputs)
-    return _between(_stream(op, given), _shape(given["shape"]), given["minval"], given["maxval"])
+    return _between(_stream(op, given), shape_of(given["shape"]), given["minval"], given["maxval"])
 
 
 @flex_kernel("StatelessRandomGetAlg")
@@ -281,14 +276,14 @@ def _drawn(
 @flex_kernel("RandomGamma", "RandomPoisson", "RandomPoissonV2", state=_Position)
 def stateful_rejection(op: View, inputs: Inputs, state: State) -> Outputs:
     """The next numbers of the stream, `shape` for each parameter."""
-    return _drawn(op, state, _shape(inputs[0]), inputs[1])
+    return _drawn(op, state, shape_of(inputs[0]), inputs[1])
 
 
 @flex_kernel("StatelessRandomGammaV2", "StatelessRandomGammaV3", "StatelessRandomPoisson")
 def stateless_rejection(op: View, inputs: Inputs, state: State) -> Outputs:
     """The numbers that follow from the seeds, of a shape that ends with that of the parameters."""
     given = _given(op, inputs)
-    shape, parameters = _shape(given["shape"]), inputs[-1]
+    shape, parameters = shape_of(given["shape"]), inputs[-1]
     samples = shape[: len(shape) - parameters.ndim]
     if (*samples, *parameters.shape) != shape:
         raise KernelError(f"parameters of {parameters.shape} for numbers of {shape}")

@@ -19,23 +19,10 @@ View = OperatorView[Any]
 
 _MOST_PAIRS, _MOST_STATES = 1 << 32, 1 << 24
 
-
-@flex_kernel("TFText>NgramsStringJoin")
-def ngrams(op: View, inputs: Inputs, state: State) -> Outputs:
-    """As the custom operator of TFLite."""
-    return tokenizers.ngrams(op, inputs, state)
-
-
-@flex_kernel("TFText>RoundRobinTrim")
-def round_robin_trim(op: View, inputs: Inputs, state: State) -> Outputs:
-    """As the custom operator of TFLite."""
-    return tokenizers.round_robin_trim(op, inputs, state)
-
-
-@flex_kernel("TFText>RoundRobinGenerateMasks")
-def round_robin_masks(op: View, inputs: Inputs, state: State) -> Outputs:
-    """As the custom operator of TFLite."""
-    return tokenizers.round_robin_masks(op, inputs, state)
+# Custom operators of TFLite too.
+flex_kernel("TFText>NgramsStringJoin")(tokenizers.ngrams)
+flex_kernel("TFText>RoundRobinTrim")(tokenizers.round_robin_trim)
+flex_kernel("TFText>RoundRobinGenerateMasks")(tokenizers.round_robin_masks)
 
 
 @flex_kernel("ConstrainedSequence")

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.idioms.fingerprint import fingerprint
 from tflite_ort.fallback_kernels.idioms.number_texts import number_of, text_of
+from tflite_ort.fallback_kernels.idioms.ragged_rows import sparse_places
 from tflite_ort.fallback_kernels.idioms.regular_expressions import expression_of, names_groups
 from tflite_ort.fallback_kernels.idioms.row_splits import check_splits
 from tflite_ort.fallback_kernels.idioms.short_hashes import plain_hash, sip_hash
@@ -332,14 +333,9 @@ def string_split(op: View, inputs: Inputs, state: State) -> Outputs:
         rows = [split_at(bytes(text), separator, node["maxsplit"]) for text in texts]
     else:
         rows = [split_at_bytes(bytes(text), separator, node["skip_empty"]) for text in texts]
-    places = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
     pieces = [piece for row in rows for piece in row]
-    widest = max(map(len, rows), default=0)
-    return (
-        np.array(places, np.int64).reshape(-1, 2),
-        _texts(pieces, (len(pieces),)),
-        np.array([len(rows), widest], np.int64),
-    )
+    places, sizes = sparse_places(rows)
+    return places, _texts(pieces, (len(pieces),)), sizes
 
 
 # Regular expressions ----------------------------------------------------------------------------

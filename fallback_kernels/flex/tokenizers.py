@@ -27,53 +27,15 @@ _MOST_STEPS = 1e9
 # Bytes of a character by the upper half of its first one.
 _SIZES = (1,) * 12 + (2, 2, 3, 4)
 
-
-@flex_kernel("TFText>WhitespaceTokenizeWithOffsetsV2")
-def whitespace_tokenize(op: View, inputs: Inputs, state: State) -> Outputs:
-    """As the custom operator of TFLite."""
-    return tokenizers.whitespace_tokenize(op, inputs, state)
-
-
-@flex_kernel("FastWordpieceTokenizeWithOffsets")
-def fast_wordpiece(op: View, inputs: Inputs, state: State) -> Outputs:
-    """As the custom operator of TFLite."""
-    return tokenizers.fast_wordpiece(op, inputs, state)
-
-
-@flex_kernel("TFText>FastWordpieceDetokenize")
-def fast_wordpiece_detokenize(op: View, inputs: Inputs, state: State) -> Outputs:
-    """As the custom operator of TFLite."""
-    return tokenizers.fast_wordpiece_detokenize(op, inputs, state)
-
-
-@flex_kernel("TFText>ByteSplitWithOffsets")
-def byte_split(op: View, inputs: Inputs, state: State) -> Outputs:
-    """As the custom operator of TFLite."""
-    return tokenizers.byte_split(op, inputs, state)
-
-
-@flex_kernel("TFText>ByteSplitByOffsets")
-def byte_split_by_offsets(op: View, inputs: Inputs, state: State) -> Outputs:
-    """As the custom operator of TFLite."""
-    return tokenizers.byte_split_by_offsets(op, inputs, state)
-
-
-@flex_kernel("TFText>Utf8Binarize")
-def utf8_binarize(op: View, inputs: Inputs, state: State) -> Outputs:
-    """As the custom operator of TFLite."""
-    return tokenizers.utf8_binarize(op, inputs, state)
-
-
-@flex_kernel("TFText>FastSentencepieceTokenize")
-def fast_sentencepiece(op: View, inputs: Inputs, state: State) -> Outputs:
-    """As the custom operator of TFLite."""
-    return tokenizers.fast_sentencepiece(op, inputs, state)
-
-
-@flex_kernel("TFText>FastSentencepieceDetokenize")
-def fast_sentencepiece_detokenize(op: View, inputs: Inputs, state: State) -> Outputs:
-    """As the custom operator of TFLite."""
-    return tokenizers.fast_sentencepiece_detokenize(op, inputs, state)
+# Custom operators of TFLite too.
+flex_kernel("TFText>WhitespaceTokenizeWithOffsetsV2")(tokenizers.whitespace_tokenize)
+flex_kernel("FastWordpieceTokenizeWithOffsets")(tokenizers.fast_wordpiece)
+flex_kernel("TFText>FastWordpieceDetokenize")(tokenizers.fast_wordpiece_detokenize)
+flex_kernel("TFText>ByteSplitWithOffsets")(tokenizers.byte_split)
+flex_kernel("TFText>ByteSplitByOffsets")(tokenizers.byte_split_by_offsets)
+flex_kernel("TFText>Utf8Binarize")(tokenizers.utf8_binarize)
+flex_kernel("TFText>FastSentencepieceTokenize")(tokenizers.fast_sentencepiece)
+flex_kernel("TFText>FastSentencepieceDetokenize")(tokenizers.fast_sentencepiece_detokenize)
 
 
 # Characters -------------------------------------------------------------------------------------

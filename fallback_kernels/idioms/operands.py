@@ -20,7 +20,6 @@ from tflite_ort.schema.values.semantics import activation_bounds, quantized_acti
 Array = npt.NDArray[Any]
 
 FLOATS = frozenset({TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BFLOAT16})
-QUANTIZED = frozenset({TensorType.UINT8, TensorType.INT8, TensorType.INT16})
 
 
 def refusal(op: OperatorView[Any]) -> KernelError:

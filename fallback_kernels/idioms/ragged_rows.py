@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 
 import numpy as np
 
@@ -17,6 +17,13 @@ def row_ids(splits: Array, count: int) -> Array:
     if not whole or (splits[1:] < splits[:-1]).any():
         raise KernelError(f"splits {shown(splits)} of {count} values")
     return np.repeat(np.arange(splits.size - 1), splits[1:] - splits[:-1])
+
+
+def sparse_places(rows: Sequence[Sized]) -> tuple[Array, Array]:
+    """The places [N, 2] of the elements of rows, and the sizes [2] that hold them all."""
+    places = [(row, column) for row, each in enumerate(rows) for column in range(len(each))]
+    sizes = len(rows), max(map(len, rows), default=0)
+    return np.array(places, np.int64).reshape(-1, 2), np.array(sizes, np.int64)
 
 
 def places_of(levels: Sequence[Array], rows: int) -> tuple[Array, list[int]]:

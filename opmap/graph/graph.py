@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph.forms import (
@@ -49,9 +48,6 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.values.complex_pairs import is_complex, paired, paired_shape, part_dtype
 from tflite_ort.schema.values.sizes import is_known, one_is_inferred
-
-Array = npt.NDArray[Any]
-
 
 # Adds the nodes of an operator to a graph; Untranslatable leaves the graph as it was.
 Translate = Callable[[OperatorView[Any], "Graph"], None]

@@ -24,7 +24,6 @@ Array = npt.NDArray[Any]
 FINER = 7
 # The highest code of weights.
 WEIGHT = 127
-_HIGHEST = 32767
 
 
 @record
@@ -40,11 +39,6 @@ class CodeScale:
         """Of the carried codes of a tensor of 8 bits."""
         moved = 128 if tensor.type is TensorType.INT8 else 0
         return cls(unit_of(tensor), TensorType.UINT8, tensor.zero + moved)
-
-    @classmethod
-    def up_to(cls, largest: float) -> CodeScale:
-        """Of 16-bit codes of numbers up to `largest`, on either side of 0."""
-        return cls(max(largest, float(np.finfo(np.float32).tiny) * _HIGHEST) / _HIGHEST)
 
     @property
     def filed(self) -> CodeScale:

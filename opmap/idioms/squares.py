@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.fixed_point import centred_codes, first_factor, rescaled
@@ -22,7 +21,6 @@ from tflite_ort.schema import OperatorView, TensorView
 from tflite_ort.schema.arithmetic.fixed_point import rescale
 
 View = OperatorView[Any]
-Array = npt.NDArray[Any]
 
 _BITS = 7
 _LARGEST = 255

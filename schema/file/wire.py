@@ -79,17 +79,17 @@ class Message:
 
     def float(self, number: int) -> float:
         """A number of 32 bits; 0 where there is none."""
-        value = self._last(number, _Fixed(4))
-        if not isinstance(value, _Fixed) or len(value) != 4:
-            raise self._malformed(f"field {number} of a message is no 32-bit number")
-        return float(struct.unpack("<f", value)[0])
+        return float(struct.unpack("<f", self._word(number))[0])
 
     def fixed(self, number: int) -> int:
         """A whole number of 32 bits without a sign; 0 where there is none."""
+        return int.from_bytes(self._word(number), "little")
+
+    def _word(self, number: int) -> _Fixed:
         value = self._last(number, _Fixed(4))
         if not isinstance(value, _Fixed) or len(value) != 4:
             raise self._malformed(f"field {number} of a message is no 32-bit number")
-        return int.from_bytes(value, "little")
+        return value
 
     def text(self, number: int) -> str:
         """A text; empty where there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from tflite_ort.schema.file.options import (
     StridedSliceOptions,
     UnpackOptions,
 )
+from tflite_ort.schema.file.tables import Table
 from tflite_ort.schema.flex.rewriting import Site, rewriting
 
 Array = npt.NDArray[Any]
@@ -33,28 +35,56 @@ Array = npt.NDArray[Any]
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 _MODES = {"REFLECT": MirrorPadMode.REFLECT, "SYMMETRIC": MirrorPadMode.SYMMETRIC}
 
-# TFLite's operators that have the same inputs and no options.
+# TFLite's operators that have the same inputs.
 _SAME = {
     "BroadcastArgs": Op.BROADCAST_ARGS,
     "ExpandDims": Op.EXPAND_DIMS,
     "Fill": Op.FILL,
+    "Gather": Op.GATHER,
     "GatherNd": Op.GATHER_ND,
+    "MirrorPad": Op.MIRROR_PAD,
+    "Pack": Op.PACK,
     "Pad": Op.PAD,
     "PadV2": Op.PADV2,
     "Range": Op.RANGE,
+    "Rank": Op.RANK,
     "Reshape": Op.RESHAPE,
+    "ReverseSequence": Op.REVERSE_SEQUENCE,
     "ScatterNd": Op.SCATTER_ND,
+    "Shape": Op.SHAPE,
     "Slice": Op.SLICE,
+    "Split": Op.SPLIT,
+    "SplitV": Op.SPLIT_V,
+    "Squeeze": Op.SQUEEZE,
+    "StridedSlice": Op.STRIDED_SLICE,
     "Tile": Op.TILE,
     "Transpose": Op.TRANSPOSE,
+    "Unpack": Op.UNPACK,
     "ZerosLike": Op.ZEROS_LIKE,
+}
+# Their options, for those that have any.
+_OPTIONS: Mapping[str, Callable[[Site], Table]] = {
+    "Gather": lambda site: GatherOptions(),
+    "MirrorPad": lambda site: MirrorPadOptions(mode=_MODES[site.node["mode"]]),
+    "Pack": lambda site: PackOptions(values_count=len(site.inputs), axis=site.node["axis"]),
+    "ReverseSequence": lambda site: ReverseSequenceOptions(
+        seq_dim=site.node["seq_dim"], batch_dim=site.node["batch_dim"]
+    ),
+    "Shape": lambda site: ShapeOptions(out_type=site.node.type("out_type")),
+    "Split": lambda site: SplitOptions(num_splits=site.node["num_split"]),
+    "SplitV": lambda site: SplitVOptions(num_splits=site.node["num_split"]),
+    "Squeeze": lambda site: SqueezeOptions(squeeze_dims=site.node["squeeze_dims"]),
+    "StridedSlice": lambda site: StridedSliceOptions(**{mask: site.node[mask] for mask in _MASKS}),
+    "Unpack": lambda site: UnpackOptions(num=site.node["num"], axis=site.node["axis"]),
 }
 
 
 @rewriting(*_SAME)
 def same(site: Site) -> bool:
     """The operator of `_SAME`."""
-    site.emit(_SAME[site.node.operator.name], site.inputs, site.outputs)
+    name = site.node.operator.name
+    options = _OPTIONS[name](site) if name in _OPTIONS else None
+    site.emit(_SAME[name], site.inputs, site.outputs, options)
     return True
 
 
@@ -90,21 +120,6 @@ def _reversed(site: Site, axes: Array) -> bool:
     return True
 
 
-@rewriting("Rank")
-def rank(site: Site) -> bool:
-    """RANK."""
-    site.emit(Op.RANK, site.inputs, site.outputs)
-    return True
-
-
-@rewriting("Shape")
-def shape(site: Site) -> bool:
-    """SHAPE."""
-    options = ShapeOptions(out_type=site.node.type("out_type"))
-    site.emit(Op.SHAPE, site.inputs, site.outputs, options)
-    return True
-
-
 @rewriting("ConcatV2", "Concat")
 def concatenation(site: Site) -> bool:
     """CONCATENATION along an axis that the file has."""
@@ -114,61 +129,6 @@ def concatenation(site: Site) -> bool:
         return False
     options = ConcatenationOptions(axis=int(axis.item()))
     site.emit(Op.CONCATENATION, site.all("values"), site.outputs, options)
-    return True
-
-
-@rewriting("Pack")
-def pack(site: Site) -> bool:
-    """PACK."""
-    options = PackOptions(values_count=len(site.inputs), axis=site.node["axis"])
-    site.emit(Op.PACK, site.inputs, site.outputs, options)
-    return True
-
-
-@rewriting("Unpack")
-def unpack(site: Site) -> bool:
-    """UNPACK."""
-    options = UnpackOptions(num=site.node["num"], axis=site.node["axis"])
-    site.emit(Op.UNPACK, site.inputs, site.outputs, options)
-    return True
-
-
-@rewriting("Split")
-def split(site: Site) -> bool:
-    """SPLIT."""
-    options = SplitOptions(num_splits=site.node["num_split"])
-    site.emit(Op.SPLIT, site.inputs, site.outputs, options)
-    return True
-
-
-@rewriting("SplitV")
-def split_v(site: Site) -> bool:
-    """SPLIT_V."""
-    options = SplitVOptions(num_splits=site.node["num_split"])
-    site.emit(Op.SPLIT_V, site.inputs, site.outputs, options)
-    return True
-
-
-@rewriting("Squeeze")
-def squeeze(site: Site) -> bool:
-    """SQUEEZE."""
-    options = SqueezeOptions(squeeze_dims=site.node["squeeze_dims"])
-    site.emit(Op.SQUEEZE, site.inputs, site.outputs, options)
-    return True
-
-
-@rewriting("StridedSlice")
-def strided_slice(site: Site) -> bool:
-    """STRIDED_SLICE."""
-    masks: dict[str, Any] = {mask: site.node[mask] for mask in _MASKS}
-    site.emit(Op.STRIDED_SLICE, site.inputs, site.outputs, StridedSliceOptions(**masks))
-    return True
-
-
-@rewriting("Gather")
-def gather(site: Site) -> bool:
-    """GATHER along the first axis."""
-    site.emit(Op.GATHER, site.inputs, site.outputs, GatherOptions())
     return True
 
 
@@ -183,14 +143,6 @@ def gather_v2(site: Site) -> bool:
     return True
 
 
-@rewriting("MirrorPad")
-def mirror_pad(site: Site) -> bool:
-    """MIRROR_PAD."""
-    options = MirrorPadOptions(mode=_MODES[site.node["mode"]])
-    site.emit(Op.MIRROR_PAD, site.inputs, site.outputs, options)
-    return True
-
-
 @rewriting("OneHot")
 def one_hot(site: Site) -> bool:
     """ONE_HOT of 32- and 64-bit positions."""
@@ -198,14 +150,6 @@ def one_hot(site: Site) -> bool:
         return False
     options = OneHotOptions(axis=site.node["axis"])
     site.emit(Op.ONE_HOT, site.inputs, site.outputs, options)
-    return True
-
-
-@rewriting("ReverseSequence")
-def reverse_sequence(site: Site) -> bool:
-    """REVERSE_SEQUENCE."""
-    options = ReverseSequenceOptions(seq_dim=site.node["seq_dim"], batch_dim=site.node["batch_dim"])
-    site.emit(Op.REVERSE_SEQUENCE, site.inputs, site.outputs, options)
     return True
 
 

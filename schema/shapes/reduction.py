@@ -6,7 +6,7 @@ from typing import Any
 
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.shapes.registry import Shape, Shapes, rule, same_shape
+from tflite_ort.schema.shapes.registry import Shape, Shapes, reduced, rule, same_shape
 from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
 from tflite_ort.schema.values.sizes import is_known, quotient, unknown_shape
 from tflite_ort.schema.values.view import OperatorView
@@ -33,10 +33,7 @@ def reduce(op: OperatorView[Any]) -> Shapes | None:
     if listed is None:
         count = quotient(op["axes"].shape)
         return (unknown_shape(max(len(shape) - count, 0)),) if is_known(count) else None
-    axes = normalized_axes(listed, len(shape))
-    if op.options.keep_dims:
-        return (tuple(1 if axis in axes else size for axis, size in enumerate(shape)),)
-    return (tuple(size for axis, size in enumerate(shape) if axis not in axes),)
+    return reduced(shape, normalized_axes(listed, len(shape)), op.options.keep_dims)
 
 
 @rule(Op.ARG_MAX, Op.ARG_MIN)

@@ -22,7 +22,7 @@ the outputs are unknown. So a rule looks only after sizes that are worth passing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain, zip_longest
 from math import prod
 from typing import Any
@@ -147,6 +147,14 @@ def of_rank(op: OperatorView[Any], name: str, rank: int) -> Shape:
     if len(shape) != rank:
         raise ModelError(f"{op.label}: input {name!r} has rank {len(shape)}, expected {rank}")
     return shape
+
+
+def reduced(shape: Shape, axes: Collection[int], keep: bool = False) -> Shapes:
+    """`shape` without the axes, or with sizes of 1 there."""
+    sizes = enumerate(shape)
+    if keep:
+        return (tuple(1 if axis in axes else size for axis, size in sizes),)
+    return (tuple(size for axis, size in sizes if axis not in axes),)
 
 
 def single(values: Array) -> int:

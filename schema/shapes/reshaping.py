@@ -17,6 +17,7 @@ from tflite_ort.schema.shapes.registry import (
     Shapes,
     listed,
     of_rank,
+    reduced,
     rule,
     shapes_of_one_type,
     shown,
@@ -114,8 +115,7 @@ def squeeze(op: OperatorView[Any]) -> Shapes | None:
     shape = op["input"].shape
     if not op.options.squeeze_dims and not is_known(*shape):
         return None  # an unknown size may be 1
-    axes = squeezed_axes(shape, op.options.squeeze_dims)
-    return (tuple(size for axis, size in enumerate(shape) if axis not in axes),)
+    return reduced(shape, squeezed_axes(shape, op.options.squeeze_dims))
 
 
 @rule(Op.EXPAND_DIMS)

@@ -53,10 +53,6 @@ _ROWS = {
         GELU SOFTMAX (input: f32 f16 i8 u8 i16)
         LOGISTIC TANH (input: f32 f16 bf16 i8 u8 i16)
     """,
-    "audio": """
-        AudioSpectrogram (input: f32)
-        Mfcc (spectrogram: f32, sample_rate)
-    """,
     "comparison": """
         EQUAL NOT_EQUAL (input1: f32 f16 i8 u8 i16 i32 i64 bool str, input2)
         LESS GREATER (input1: f32 f16 bf16 i8 u8 i16 i32 i64, input2)
@@ -162,8 +158,6 @@ _ROWS = {
         SignalFilterBankSpectralSubtraction (input: u32)
         SignalPCAN (input, noise_estimate, gain_lut)
         SignalFilterBankLog (input)
-    """,
-    "micro_streams": """
         SignalFramer SignalStacker (input: i16)
         SignalDelay (input)
         SignalOverlapAdd (input: i16 f32)
@@ -228,6 +222,8 @@ _ROWS = {
     "signal": """
         RFFT2D (input: f32, fft_length[]: i32)
         REAL IMAG COMPLEX_ABS (input: c64 c128)
+        AudioSpectrogram (input: f32)
+        Mfcc (spectrogram: f32, sample_rate)
     """,
     "slicing": """
         SLICE (input: any str i4, begin[]: i32 i64, size[]: i32 i64)

@@ -18,8 +18,8 @@ from tflite_ort.schema import Op, TensorType, read_model
 from tflite_ort.schema.values.resolve import tensor_views
 from tflite_ort.schema.values.view import Quantization
 from tflite_ort.verification import OperatorResult, OutputResult, Verdict, litert_worker
+from tflite_ort.verification.disk_arrays import ArrayFile
 from tflite_ort.verification.judgement import first_off, is_within, judged, may_round
-from tflite_ort.verification.kept import ArrayFile
 from tflite_ort.verification.onnx_forms import best_form
 from tflite_ort.verification.runtimes import grouped, results
 

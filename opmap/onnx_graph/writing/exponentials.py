@@ -17,7 +17,6 @@ from tflite_ort.schema.arithmetic.softmax_tables import power_multiplier, powers
 Array = npt.NDArray[Any]
 
 _DOUBLE = ir.DataType.DOUBLE
-_HALF = 32768
 # Scales of codes between which one is looked for, and how often the gap is halved.
 _SCALES, _HALVINGS = (1e-9, 1.0), 60
 # Differences of codes are shifted to the left by so many bits at most: 32 bits hold them.

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tflite_ort.base.records import record, replace
 from tflite_ort.opmap.graph import Domain, Graph
@@ -31,8 +30,6 @@ from tflite_ort.schema import (
     TensorView,
 )
 from tflite_ort.schema.values.sizes import is_known
-
-Array = npt.NDArray[Any]
 
 _BYTES = frozenset({TensorType.INT8, TensorType.UINT8})
 # With more channels of input and output there is nothing to gain. ONNX Runtime is fast at depthwise

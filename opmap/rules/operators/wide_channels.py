@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tflite_ort.base.records import replace
 from tflite_ort.opmap.graph import Domain, Graph, Layout
@@ -21,8 +19,6 @@ from tflite_ort.opmap.rules.channels import FREE, Order, in_channels
 from tflite_ort.opmap.rules.rule import Rest, View
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
-
-Array = npt.NDArray[Any]
 
 # What is noted of tensors: with more channels, and how these are made when somebody wants them.
 _WIDE, _OFFER = "wide channels", "offered channels"

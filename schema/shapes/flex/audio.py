@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.shapes.audio import audio_spectrogram, mfcc
 from tflite_ort.schema.shapes.registry import MOST_CELLS, Shapes, flex_rule, of_rank
+from tflite_ort.schema.shapes.signal import audio_spectrogram, mfcc
 from tflite_ort.schema.values.flex import node_of
 from tflite_ort.schema.values.sizes import unknown_size
 from tflite_ort.schema.values.view import OperatorView

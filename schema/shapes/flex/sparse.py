@@ -6,7 +6,7 @@ from typing import Any
 
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.flex.reductions import bins
-from tflite_ort.schema.shapes.registry import Shapes, flex_rule, listed, of_rank, single
+from tflite_ort.schema.shapes.registry import Shapes, flex_rule, listed, of_rank, reduced, single
 from tflite_ort.schema.values.flex import node_of
 from tflite_ort.schema.values.semantics import normalized_axes
 from tflite_ort.schema.values.sizes import differ, is_known, unknown_shape, unknown_size
@@ -54,10 +54,7 @@ def reduce_sum(op: View) -> Shapes | None:
     if axes is None or not is_known(rank):
         return None
     sizes = listed(op["input_shape"]) or unknown_shape(rank)
-    summed = set(normalized_axes(axes, rank))
-    if node_of(op)["keep_dims"]:
-        return (tuple(1 if axis in summed else size for axis, size in enumerate(sizes)),)
-    return (tuple(size for axis, size in enumerate(sizes) if axis not in summed),)
+    return reduced(sizes, normalized_axes(axes, rank), node_of(op)["keep_dims"])
 
 
 @flex_rule("SparseCross", "SparseCrossHashed", "SparseCrossV2")

@@ -10,6 +10,7 @@ from tflite_ort.schema.shapes.registry import (
     broadcast,
     flex_rule,
     listed,
+    reduced,
     same_shape,
 )
 from tflite_ort.schema.values.flex import node_of
@@ -86,10 +87,7 @@ def reduce_join(op: View) -> Shapes | None:
         return (unknown_shape(rank if keep else max(rank - len(axes), 0)),)
     if any(not -rank <= axis < rank for axis in axes):
         raise ModelError(f"{op.label}: axes {axes} of {rank} dimensions")
-    gone = {axis % rank for axis in axes}
-    if node_of(op)["keep_dims"]:
-        return (tuple(1 if axis in gone else size for axis, size in enumerate(shape)),)
-    return (tuple(size for axis, size in enumerate(shape) if axis not in gone),)
+    return reduced(shape, {axis % rank for axis in axes}, node_of(op)["keep_dims"])
 
 
 @flex_rule("UnsortedSegmentJoin")

@@ -26,13 +26,13 @@ class ArrayFile:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  # `close` ends it
 
-    def keep(self, arrays: Iterable[tuple[int, Array]]) -> KeptArrays:
+    def keep(self, arrays: Iterable[tuple[int, Array]]) -> DiskArrays:
         """Write arrays by index; of one that comes again the last counts.
 
         Raises:
             OSError: there is no room for them.
         """
-        return KeptArrays(self, {index: self._placed(array) for index, array in arrays})
+        return DiskArrays(self, {index: self._placed(array) for index, array in arrays})
 
     def read(self, place: _Place) -> Array:
         """A new array with what was written there."""
@@ -55,7 +55,7 @@ class ArrayFile:
         return _Place(offset, array.dtype, array.shape)
 
 
-class KeptArrays(Mapping[int, Array]):
+class DiskArrays(Mapping[int, Array]):
     """Arrays by index, each read when it is asked for."""
 
     def __init__(self, file: ArrayFile, places: Mapping[int, _Place | Array]) -> None:
@@ -74,6 +74,6 @@ class KeptArrays(Mapping[int, Array]):
     def __contains__(self, index: object) -> bool:
         return index in self._places
 
-    def over(self, others: KeptArrays) -> KeptArrays:
+    def over(self, others: DiskArrays) -> DiskArrays:
         """These, and those of `others` that are not among them; both in one file."""
-        return KeptArrays(self._file, {**others._places, **self._places})
+        return DiskArrays(self._file, {**others._places, **self._places})

@@ -1,4 +1,5 @@
-"""A graph in which 32-bit floats are 16-bit floats, but for its own inputs and outputs."""
+"""Graphs whose floats have other widths: 16 bits for 32, but for inputs and outputs; 32 bits for
+64, for runtimes that have no 64-bit floats."""
 
 from __future__ import annotations
 
@@ -261,3 +262,40 @@ def _halved(constant: ir.Tensor | None) -> ir.Tensor | None:
     whole = np.asarray(constant.array, np.float32)
     inside = np.where(np.isfinite(whole), whole.clip(-LARGEST, LARGEST), whole)
     return ir.Tensor(inside.astype(np.float16))
+
+
+# 64-bit floats -----------------------------------------------------------------------------------
+
+
+def without_doubles(graph: ir.Graph) -> list[str]:
+    """Compute in 32 bits what a graph computes in 64; its inputs and outputs stay.
+
+    Returns:
+        What computed in 64 bits: the beginnings of the names of nodes, which are operators.
+    """
+    types, ends = value_types(graph), {id(v) for v in (*graph.inputs, *graph.outputs)}
+    if any(types.get(each) is _D.DOUBLE for each in ends):
+        return []
+    found = dict[str, None]()
+    for node in graph.all_nodes():
+        if any(types.get(id(value)) is _D.DOUBLE for value in node.outputs):
+            found[node.name.partition("/")[0]] = None
+        for value in (*node.inputs, *node.outputs):
+            if value is not None and types.get(id(value)) is _D.DOUBLE:
+                _narrow(value)
+        for name in _TYPE_ATTRIBUTES:
+            if node.attributes.get(name) == _D.DOUBLE:
+                node.attributes[name] = int(_D.FLOAT)
+        filled = node.attributes.get("value")
+        if isinstance(filled, ir.Tensor) and filled.dtype is _D.DOUBLE:
+            node.attributes["value"] = ir.Tensor(filled.array.astype(np.float32))
+    return list(found)
+
+
+def _narrow(value: ir.Value) -> None:
+    """Make a value 32-bit; numbers beyond 32 bits become the largest ones."""
+    value.dtype = _D.FLOAT
+    constant = value.const_value
+    if constant is not None and constant.dtype is _D.DOUBLE:
+        most = np.finfo(np.float32).max
+        value.const_value = ir.Tensor(np.clip(constant.array, -most, most).astype(np.float32))
