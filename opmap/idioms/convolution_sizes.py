@@ -13,6 +13,7 @@ from tflite_ort.schema import (
     Op,
     OperatorView,
     Padding,
+    TensorType,
     TensorView,
     TransposeConvOptions,
 )
@@ -25,6 +26,12 @@ def makes_other_maps(op: OperatorView[TransposeConvOptions]) -> bool:
     """Whether a TRANSPOSE_CONV may have another batch, or other channels, than it declares."""
     made = op["input"].shape[0], op["filter"].shape[0]
     return may_differ((op.output.shape[0], op.output.shape[3]), made)
+
+
+def has_own_rounding(op: OperatorView[TransposeConvOptions]) -> bool:
+    """Whether LiteRT rounds the sums of a TRANSPOSE_CONV of int8 codes twice: XNNPACK, which rounds
+    as QLinearConv does, takes none whose output_shape is computed."""
+    return op["input"].type is TensorType.INT8 and not op["output_shape"].is_given
 
 
 def computed_sizes(op: TransposedConvolution, g: Graph, channels: int) -> ir.Value:

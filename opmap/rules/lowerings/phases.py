@@ -16,7 +16,7 @@ from tflite_ort.opmap.idioms.convolution_operands import (
     accumulator_scale,
     repeated,
 )
-from tflite_ort.opmap.idioms.convolution_sizes import makes_other_maps
+from tflite_ort.opmap.idioms.convolution_sizes import has_own_rounding, makes_other_maps
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.rule import Rest
 from tflite_ort.schema import (
@@ -76,6 +76,8 @@ def in_phases(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
     ConvTranspose, and the phases, whose sums have another order.
     """
     if makes_other_maps(op) or not is_known(*op.output.shape[1:3], *op["input"].shape[1:3]):
+        return ()
+    if g.target.exact and has_own_rounding(op):
         return ()
     windows = partial(rest, op)
     op = _with_near_strides(op)
