@@ -104,6 +104,8 @@ def _convolved_exactly(op: ImageConvolution, g: Graph) -> bool:
 
 def exact_sums(op: OperatorView[Any], g: Graph) -> ExactSums | None:
     """The sums of a convolution of codes; None if they are not to be exact."""
+    if op["input"].type is not TensorType.INT16 and not has_own_rounding(op):
+        return None
     return ExactSums.of(op, g, _PERMUTATIONS[op.op], rounding=_rounding(op))
 
 
@@ -183,8 +185,6 @@ def _transposed_exactly(
     attributes: dict[str, Any],
 ) -> bool:
     """Whether ConvTranspose of codes is exact; then it is written, `cut` to its size."""
-    if op["input"].type is not TensorType.INT16 and not has_own_rounding(op):
-        return False
     sums = exact_sums(op, g)
     if sums is None:
         return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph, Layout
@@ -28,10 +30,11 @@ def makes_other_maps(op: OperatorView[TransposeConvOptions]) -> bool:
     return may_differ((op.output.shape[0], op.output.shape[3]), made)
 
 
-def has_own_rounding(op: OperatorView[TransposeConvOptions]) -> bool:
-    """Whether LiteRT rounds the sums of a TRANSPOSE_CONV of int8 codes twice: XNNPACK, which rounds
-    as QLinearConv does, takes none whose output_shape is computed."""
-    return op["input"].type is TensorType.INT8 and not op["output_shape"].is_given
+def has_own_rounding(op: OperatorView[Any]) -> bool:
+    """Whether LiteRT rounds the sums of a convolution of int8 codes twice: of TRANSPOSE_CONV XNNPACK,
+    which rounds as QLinearConv does, takes none whose output_shape is computed."""
+    of_codes = op.op is Op.TRANSPOSE_CONV and op["input"].type is TensorType.INT8
+    return of_codes and not op["output_shape"].is_given
 
 
 def computed_sizes(op: TransposedConvolution, g: Graph, channels: int) -> ir.Value:
