@@ -21,6 +21,7 @@ from tflite_ort.opmap.idioms.convolution_operands import (
 from tflite_ort.opmap.idioms.convolution_sizes import (
     computed_sizes,
     cut,
+    has_own_rounding,
     makes_other_maps,
     misfit,
     past_last_window,
@@ -102,20 +103,24 @@ def _convolved_exactly(op: ImageConvolution, g: Graph) -> bool:
 
 
 def exact_sums(op: OperatorView[Any], g: Graph) -> ExactSums | None:
-    """The sums of a convolution of 16-bit codes; None if they are not to be exact."""
+    """The sums of a convolution of codes; None if they are not to be exact."""
+    if op["input"].type is not TensorType.INT16 and not has_own_rounding(op):
+        return None
     return ExactSums.of(op, g, _PERMUTATIONS[op.op], rounding=_rounding(op))
 
 
 def _write_exactly(op: OperatorView[Any], g: Graph, sums: ExactSums, layer: Layer) -> None:
-    """The convolution of 16-bit codes, as TFLite rounds it."""
+    """The convolution of codes, as TFLite rounds it."""
     steps = g.read_steps(op["input"], layout=Layout.FIRST)
     codes = sums.codes(g, steps, layer, (-1, 1, 1))
     g.write(op.output, codes, layout=Layout.FIRST, domain=Domain.STORED)
 
 
 def _rounding(op: OperatorView[Any]) -> Rounding:
-    """How TFLite rounds sums of 16-bit activations."""
+    """How TFLite's own kernels round sums."""
     options = op.options
+    if op["input"].type is TensorType.INT8:
+        return rounded_twice
     if isinstance(options, DepthwiseConv2DOptions):
         return rounded_wide
     return rounded_twice if options.quantized_bias_type == TensorType.INT32 else rounded_wide
@@ -179,7 +184,7 @@ def _transposed_exactly(
     cut: Callable[[ir.Value], ir.Value],
     attributes: dict[str, Any],
 ) -> bool:
-    """Whether ConvTranspose of 16-bit codes is exact; then it is written, `cut` to its size."""
+    """Whether ConvTranspose of codes is exact; then it is written, `cut` to its size."""
     sums = exact_sums(op, g)
     if sums is None:
         return False

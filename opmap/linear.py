@@ -137,6 +137,8 @@ def _exact_rows(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value |
 
 def exact_sums(op: OperatorView[FullyConnectedOptions], g: Graph) -> ExactSums | None:
     """The sums of 16-bit activations; None if they are not to be exact."""
+    if op["input"].type is not TensorType.INT16:
+        return None
     filter, rounding = op["filter"], _rounding(op)
     channels = filter.quantization is not None and filter.quantization.per_channel
     scales = np.float64 if channels or rounding is rounded_once else np.float32

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph, Layout
@@ -13,6 +15,7 @@ from tflite_ort.schema import (
     Op,
     OperatorView,
     Padding,
+    TensorType,
     TensorView,
     TransposeConvOptions,
 )
@@ -25,6 +28,13 @@ def makes_other_maps(op: OperatorView[TransposeConvOptions]) -> bool:
     """Whether a TRANSPOSE_CONV may have another batch, or other channels, than it declares."""
     made = op["input"].shape[0], op["filter"].shape[0]
     return may_differ((op.output.shape[0], op.output.shape[3]), made)
+
+
+def has_own_rounding(op: OperatorView[Any]) -> bool:
+    """Whether LiteRT rounds the sums of a convolution of int8 codes twice: of TRANSPOSE_CONV XNNPACK,
+    which rounds as QLinearConv does, takes none whose output_shape is computed."""
+    of_codes = op.op is Op.TRANSPOSE_CONV and op["input"].type is TensorType.INT8
+    return of_codes and not op["output_shape"].is_given
 
 
 def computed_sizes(op: TransposedConvolution, g: Graph, channels: int) -> ir.Value:

@@ -1,9 +1,10 @@
-"""Sums of products of 16-bit activations, exact, with the rounding of TFLite's integer kernels.
+"""Sums of products of codes, exact, with the rounding of TFLite's integer kernels.
 
 A float32 holds all integers up to 2**24, and two products of 16-bit codes can be more. So codes are
 written in digits, of eight bits or fewer: such that every sum of products with a digit stays below
 2**24. Float32 kernels are then exact, in whatever order they add. The digits lie behind each other
-along the first axis, so that one node multiplies them all; float64 puts the sums together.
+along the first axis, so that one node multiplies them all; float64 puts the sums together. A code
+of 8 bits is one digit.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from tflite_ort.base.records import record
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph.forms import carried_type
 from tflite_ort.opmap.idioms.fixed_point import rescaled, rounded_upwards
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import (
@@ -37,8 +39,8 @@ Layer = Callable[[ir.Value, ir.Value], ir.Value]
 Rounding = Callable[[Graph, ir.Value, Array, float], ir.Value]
 
 _LARGEST_CODE = 2.0**15
-# Digits and their base: together they make up 16 bits and a sign.
-_BASES = ((2, 256), (3, 64), (4, 16))
+# Digits and their base: together they make up 16 bits and a sign, or a code less its zero point.
+_BASES = {TensorType.INT16: ((2, 256), (3, 64), (4, 16)), TensorType.INT8: ((1, 512),)}
 # Sums of digits that a float32 holds.
 _LARGEST_SUM = 2.0**24
 # Sums of codes that a float64 holds times a multiplier of 16 bits.
@@ -88,18 +90,19 @@ class ExactSums:
             product: in what the kernel multiplies the two scales.
         """
         input, filter, bias = op["input"], op["filter"], op.get("bias")
-        if not (g.target.exact and input.type is op.output.type is TensorType.INT16):
+        if not (g.target.exact and input.type is op.output.type and input.type in _BASES):
             return None
-        if not (is_centred(input) and is_centred(op.output) and filter.is_quantized):
+        if not (_is_summed(input) and _is_summed(op.output) and filter.is_quantized):
             return None
         if filter.data is None or (bias is not None and bias.data is None):
             return None
         weights = np.transpose(_centred(filter), permutation)
         reach = np.abs(weights).sum(axis=tuple(range(1, weights.ndim)))
         multiplier = _multiplier(input, filter, op.output, product)
-        fits = [row for row in _BASES if row[1] / 2 * reach.max(initial=0) < _LARGEST_SUM]
+        bases = _BASES[input.type]
+        fits = [row for row in bases if row[1] / 2 * reach.max(initial=0) < _LARGEST_SUM]
         added, carried = None if bias is None else bias.data, None
-        sums = reach * _LARGEST_CODE
+        sums = reach * (_LARGEST_CODE if input.type is TensorType.INT16 else bases[0][1] / 2)
         if not _held(sums + _magnitudes(added), multiplier):
             if rounding is rounded_wide:
                 added, carried = _parts_of_bias(added, len(weights), multiplier)
@@ -115,14 +118,14 @@ class ExactSums:
         return cls(op, weights, *fits[0], added, reached, multiplier, carried, rounding)
 
     def codes(self, g: Graph, steps: ir.Value, layer: Layer, channels: tuple[int, ...]) -> ir.Value:
-        """The int16 codes of the output.
+        """The codes of the output.
 
         Args:
             steps: codes of the input, in float32.
             layer: the node that multiplies `steps` and `weights`.
             channels: the shape in which one number for each output channel broadcasts.
         """
-        stacked = g.op("Concat", *self._split(g, steps), axis=0)
+        stacked = steps if self.digits == 1 else g.op("Concat", *self._split(g, steps), axis=0)
         made = layer(stacked, self.held_weights(g, np.float32))
         total = self._joined(g, g.cast(made, ir.DataType.DOUBLE), len(channels))
         return self.rounded(g, total, channels)
@@ -140,7 +143,7 @@ class ExactSums:
         return g.constants.laid(filter.constant, layout, make, filter.name)
 
     def rounded(self, g: Graph, total: ir.Value, channels: tuple[int, ...]) -> ir.Value:
-        """The int16 codes of the output, for the sums of products in float64.
+        """The codes of the output, for the sums of products in float64.
 
         Args:
             channels: the shape in which one number for each output channel broadcasts.
@@ -171,6 +174,8 @@ class ExactSums:
         Args:
             axes: at most as many as the sums have; see `lengthen_runs`.
         """
+        if self.digits == 1:
+            return sums
         count, base = self.digits, g.constant(np.full((1,) * axes, float(self.base)))
         if is_known(*self.op["input"].shape) and 0 not in self.op["input"].shape:
             parts = g.op_multi("Split", sums, outputs=count, axis=0, num_outputs=count)
@@ -266,6 +271,14 @@ def _wrapped(g: Graph, value: ir.Value) -> ir.Value:
     return g.op("Sub", value, g.op("Mul", turns, span))
 
 
+def _is_summed(tensor: TensorView) -> bool:
+    """Whether TFLite's kernels take the codes of a tensor."""
+    found = tensor.quantization
+    if tensor.type is TensorType.INT16:
+        return is_centred(tensor)
+    return found is not None and not found.per_channel
+
+
 def is_centred(tensor: TensorView) -> bool:
     """Whether the tensor has one scale and no zero point: TFLite's 16-bit kernels take no other."""
     found = tensor.quantization
@@ -298,12 +311,18 @@ def _multiplier(
 def clipped_codes(
     g: Graph, value: ir.Value, output: TensorView, activation: ActivationFunctionType
 ) -> ir.Value:
-    """Whole numbers in float64 as int16 codes, within the range of the type and the activation."""
+    """Whole numbers in float64, counted from the zero point, as codes within the range of the type
+    and the activation."""
     found = output.quantization
     assert found is not None
-    bounds = quantized_activation_bounds(activation, output.type, found.scalar_scale, 0)
-    low, high = (g.constant(bound, np.float64) for bound in bounds)
-    return g.cast(g.op("Clip", value, low, high), ir.DataType.INT16)
+    zero, unit = found.scalar_zero_point, found.scalar_scale
+    low, high = quantized_activation_bounds(activation, output.type, unit, zero)
+    if output.type is TensorType.INT8:  # carried as uint8
+        zero, low, high = zero + 128, low + 128, high + 128
+    if zero:
+        value = g.op("Add", value, g.constant(zero, np.float64))
+    limits = (g.constant(bound, np.float64) for bound in (low, high))
+    return g.cast(g.op("Clip", value, *limits), ir.DataType[carried_type(output).name])
 
 
 # How kernels round --------------------------------------------------------------------------------

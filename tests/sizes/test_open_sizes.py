@@ -11,8 +11,8 @@ import pytest
 
 from tests.fuzz.corpus import fixed_corpus
 from tests.fuzz.litert import LiteRT
-from tests.one_op import Array, T, assert_close, one_op_model, ours
-from tests.oracle import litert as litert_of
+from tests.one_op import Array, Node, T, assert_close, graph_model, one_op_model, ours
+from tests.oracle import litert as outputs_of
 from tests.oracle import litert_interpreter
 from tests.rnn_models import Rnn, Svdf
 from tests.sizes.trial import WRONG, trial
@@ -20,15 +20,18 @@ from tflite_ort import Interpreter, export_onnx
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import (
     ActivationFunctionType,
+    AddOptions,
     BitcastOptions,
     Conv3DOptions,
     DynamicUpdateSliceOptions,
     EmbeddingLookupSparseOptions,
     MirrorPadMode,
     MirrorPadOptions,
+    MulOptions,
     Op,
     Padding,
     ReducerOptions,
+    ShapeOptions,
     SqueezeOptions,
     TensorType,
     TransposeConvOptions,
@@ -168,7 +171,7 @@ def test_an_input_that_no_kernel_reads_has_any_size(shape: tuple[int, ...]) -> N
     rnn = Rnn(Op.BIDIRECTIONAL_SEQUENCE_RNN, auxiliary="linked")
     rng = np.random.default_rng(0)
     given = [rng.normal(size=size).astype(np.float32) for size in ((2, 3, 4), shape)]
-    for wanted, got in zip(litert_of(rnn.model(), given), ours(rnn.model(), given)[0], strict=True):
+    for wanted, got in zip(outputs_of(rnn.model(), given), ours(rnn.model(), given)[0], strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 
@@ -199,6 +202,53 @@ def test_transposed_convolutions_of_any_size(
         assert want.shape[1:3] == tuple(size + stride * (each - 3) for each in cells)
         for got in (resized(ours, image), session.run({"in2": image})[0]):
             assert_close(got, want, 1, 1e-5, f"{cells}")
+
+
+def doubled(padding: Padding, size: int, zero_point: int, relu: bool) -> bytes:
+    """A TRANSPOSE_CONV of int8 codes whose output_shape is twice the image's, and `size` more."""
+    rng = np.random.default_rng(size)
+    scales = rng.uniform(0.002, 0.02, 4).tolist()
+    bias = rng.integers(-2000, 2000, 4).astype(np.int32)
+    image = T((1, 5, 6, 3), TensorType.INT8, 0.05, zero_point, shape_signature=(-1, -1, -1, 3))
+    activation = ActivationFunctionType.RELU if relu else ActivationFunctionType.NONE
+    tensors = {
+        "x": image,
+        "sizes": T((4,), INT32),
+        "times": wide(1, 2, 2, 0),
+        "more": wide(0, size, size, 4),
+        "twice": T((4,), INT32),
+        "listed": T((4,), INT32),
+        "w": T.constant(rng.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8), scale=scales),
+        "b": T.constant(bias, scale=[0.05 * scale for scale in scales]),
+        "y": T((1, 10 + size, 12 + size, 4), TensorType.INT8, 0.1, zero_point),
+    }
+    options = TransposeConvOptions(padding, 2, 2, activation)
+    nodes = [
+        Node(Op.SHAPE, ["x"], ["sizes"], ShapeOptions(INT32)),
+        Node(Op.MUL, ["sizes", "times"], ["twice"], MulOptions()),
+        Node(Op.ADD, ["twice", "more"], ["listed"], AddOptions()),
+        Node(Op.TRANSPOSE_CONV, ["listed", "w", "x", "b"], ["y"], options, 4),
+    ]
+    return graph_model(tensors, nodes, ["y"])
+
+
+@pytest.mark.parametrize("zero_point", [3, -128])
+@pytest.mark.parametrize(("padding", "size"), [(Padding.SAME, 0), (Padding.VALID, 1)])
+def test_codes_of_a_computed_size(padding: Padding, size: int, zero_point: int) -> None:
+    """XNNPACK takes none of these: all of LiteRT's kernels round the sums twice."""
+    model = doubled(padding, size, zero_point, relu=zero_point < 0)
+    session = OnnxSession(export_onnx(model, exact=True), precise=True)
+    rng = np.random.default_rng(0)
+    for shape in ((1, 5, 6, 3), (2, 30, 31, 3)):
+        image = rng.integers(-128, 128, shape).astype(np.int8)
+        (want,), (reference,) = (
+            outputs_of(model, [image], kernels) for kernels in ("default", "reference")
+        )
+        assert np.array_equal(want, reference)
+        for providers in (None, []):
+            ((got,), _) = ours(model, [image], providers)
+            assert np.array_equal(got, want)
+        assert np.array_equal(session.run({"x": image})[0], want)
 
 
 def transposed(padding: Padding, kernel: int, stride: int, size: int, codes: bool) -> bytes:

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from tflite_ort.base.records import record, replace
+from tflite_ort.opmap import convolution
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.idioms.convolution_operands import (
@@ -16,7 +17,8 @@ from tflite_ort.opmap.idioms.convolution_operands import (
     accumulator_scale,
     repeated,
 )
-from tflite_ort.opmap.idioms.convolution_sizes import makes_other_maps
+from tflite_ort.opmap.idioms.convolution_sizes import has_own_rounding, makes_other_maps
+from tflite_ort.opmap.idioms.exact_sums import ExactSums
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.rule import Rest
 from tflite_ort.schema import (
@@ -92,6 +94,11 @@ def in_phases(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
     products = results * input.shape[3] * rows.window * columns.window
     work = {"Phases": 1.0, "Phases results": results, "Phases products": products}
     if of_codes:
+        if g.target.exact and has_own_rounding(op):
+            layer = _layer_of_phases(op, rows, columns)
+            sums = convolution.exact_sums(layer, g)
+            write = partial(_exact_phases, op, g, rows, columns)
+            return () if sums is None else [Lowering("phases", {}, partial(write, sums))]
         phases = Lowering("phases", work, partial(_codes_of_phases, op, g, rows, columns))
         edges = _edges(op)
         if rows.stride * columns.stride == 1 or min(map(min, edges)) < 0:
@@ -139,6 +146,29 @@ def _codes_of_phases(op: View, g: Graph, rows: Phases, columns: Phases) -> None:
     sums = _phases(op, g, rows, columns)
     codes = g.op("Transpose", g.quantize(sums, op.output), perm=[0, 2, 3, 1])
     _write_codes(op, g, _side_by_side(op, g, codes, rows, columns))
+
+
+def _exact_phases(op: View, g: Graph, rows: Phases, columns: Phases, sums: ExactSums) -> None:
+    """As `_codes_of_phases`, with the rounding of LiteRT's own kernels."""
+    layer = partial(
+        g.op,
+        "Conv",
+        kernel_shape=[rows.window, columns.window],
+        pads=[rows.before, columns.before, rows.after, columns.after],
+    )
+    steps = g.read_steps(op["input"], layout=Layout.FIRST)
+    codes = g.op("Transpose", sums.codes(g, steps, layer, (-1, 1, 1)), perm=[0, 2, 3, 1])
+    g.write(op.output, _side_by_side(op, g, codes, rows, columns), domain=Domain.STORED)
+
+
+def _layer_of_phases(op: View, rows: Phases, columns: Phases) -> View:
+    """`op` with the filter and the bias of all its phases."""
+    bias, count = op.get("bias"), rows.stride * columns.stride
+    made = {"filter": _filter_of_phases(op["filter"], rows, columns)}
+    if bias is not None:
+        made["bias"] = repeated(bias, count)
+    pairs = zip(op.names, op.inputs, strict=False)
+    return replace(op, inputs=tuple(made.get(name, tensor) for name, tensor in pairs))
 
 
 def _floats_of_phases(op: View, g: Graph, rows: Phases, columns: Phases) -> None:
