@@ -61,6 +61,7 @@ class Preset:
         agreeing: a tensor of codes has one scale wherever it is read.
         channel_slopes: PRelu has one slope for each channel, or is a sum.
         bounded_tanhs: Tanh and Softplus read numbers up to 20 alone.
+        wide_inputs: a GRU reads two numbers in a step at least.
         parted_mish: no node is x * tanh(softplus(x)).
         even_pads: transposed convolutions take off as much at both ends.
         even_pools: means of pools are padded as much at both ends.
@@ -86,6 +87,7 @@ class Preset:
     agreeing: bool = False
     channel_slopes: bool = False
     bounded_tanhs: bool = False
+    wide_inputs: bool = False
     parted_mish: bool = False
     even_pads: bool = False
     even_pools: bool = False
@@ -212,6 +214,7 @@ PRESETS: Mapping[str, Preset] = {
         "tract, in Rust.",
         opset=17,
         quantization=ROUNDED,
+        wide_inputs=True,
         plain=True,
         never=dict.fromkeys(("If", "Loop"), _CELL) | _NO_DFT,
         never_types=_DOUBLE,
