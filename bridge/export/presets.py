@@ -57,7 +57,9 @@ class Preset:
         fixed: sizes that the model leaves open get those that it has.
         channels_first: inputs and outputs of three dimensions and more have their channels first.
         unrolled: of LSTM, GRU and RNN, those that are written step by step.
-        rounds_wide: a network with 16-bit codes is one of floats that are rounded.
+        picked_boxes: detectors pick boxes one after the other; else by NonMaxSuppression, unless
+            there is none.
+        rounds_wide: a network with 16-bit codes is one of rounded floats inside.
         agreeing: a tensor of codes has one scale wherever it is read.
         channel_slopes: PRelu has one slope for each channel, or is a sum.
         bounded_tanhs: Tanh and Softplus read numbers up to 20 alone.
@@ -83,6 +85,7 @@ class Preset:
     fixed: bool = False
     channels_first: bool = False
     unrolled: frozenset[str] = frozenset()
+    picked_boxes: bool = False
     rounds_wide: bool = False
     agreeing: bool = False
     channel_slopes: bool = False
@@ -181,7 +184,8 @@ PRESETS: Mapping[str, Preset] = {
     "web": Preset("ONNX Runtime Web. The kernels of wasm are those of the CPU."),
     "triton": Preset("Triton's back end for ONNX Runtime; `tflite-ort triton` writes all of it."),
     "openvino": Preset(
-        "OpenVINO. It multiplies in 8 bits only if the weights are signed.",
+        "OpenVINO. It multiplies in 8 bits only if the weights are signed. Networks with 16-bit "
+        "codes are rounded floats inside.",
         opset=19,
         quantization=SIGNED,
         provider="OpenVINOExecutionProvider",
@@ -225,6 +229,7 @@ PRESETS: Mapping[str, Preset] = {
         quantization=ROUNDED,
         fixed=True,
         unrolled=frozenset({"RNN"}),
+        picked_boxes=True,
         channel_slopes=True,
         bounded_tanhs=True,
         even_pads=True,
