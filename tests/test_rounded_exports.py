@@ -231,9 +231,16 @@ def test_16_bit_codes_are_rounded_floats_for_openvino() -> None:
     content = one_op_model(Op.TANH, [given], [made_of], version=3)
     model = export_onnx(content, for_="openvino", check=True)
     assert kinds(model)["Round"]
-    assert not kinds(model)["QuantizeLinear"]
-    floats = onnx.TensorProto.FLOAT
-    assert {each.type.tensor_type.elem_type for each in model.graph.input} == {floats}
+    ends = (*model.graph.input, *model.graph.output)
+    assert {each.type.tensor_type.elem_type for each in ends} == {onnx.TensorProto.INT16}
+    x = np.int16([[-32768, -700, 3, 32767]])
+    (got,) = onnxruntime.InferenceSession(model.SerializeToString()).run(
+        None, {model.graph.input[0].name: x}
+    )
+    # LiteRT interpolates tanh in a table, which is up to 2 codes off.
+    assert np.abs(got.astype(int) - litert(content, [x])[0].astype(int)).max() <= 2
+    floats = export_onnx(content, for_="openvino", float_io=True, check=True)
+    assert not kinds(floats)["QuantizeLinear"]
     narrow = export_onnx(model_path("mlperf-tiny__kws_ref_model.tflite"), for_="openvino")
     assert kinds(narrow)["QuantizeLinear"]
 

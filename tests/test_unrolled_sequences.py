@@ -15,6 +15,7 @@ from tests.rnn_models import Rnn
 from tflite_ort import ExportError, export_onnx
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.serialization import serialized
+from tflite_ort.opmap.onnx_graph.writing.recurrent_inputs import widen_inputs
 from tflite_ort.opmap.onnx_graph.writing.unrolled_sequences import MOST_STEPS, unroll_sequences
 from tflite_ort.schema import ActivationFunctionType
 
@@ -31,11 +32,13 @@ CASES = [
 ]
 
 
-def cell(op_type: str, direction: str, first: bool, late: int, steps: int = T) -> ir.Model:
+def cell(
+    op_type: str, direction: str, first: bool, late: int, steps: int = T, width: int = W
+) -> ir.Model:
     """A graph of one node, with random weights; seed 0."""
     rng, gates = np.random.default_rng(0), GATES[op_type]
     sides, states = 2 if direction == "bidirectional" else 1, 2 if op_type == "LSTM" else 1
-    x = ir.Value("x", dtype=ir.DataType.FLOAT, shape=(steps, B, W))
+    x = ir.Value("x", dtype=ir.DataType.FLOAT, shape=(steps, B, width))
     outputs = [ir.Value("y", dtype=ir.DataType.FLOAT)]
     outputs += [ir.Value(f"last{place}", dtype=ir.DataType.FLOAT) for place in range(states)]
     graph = ir.Graph([x], outputs, [])
@@ -44,7 +47,7 @@ def cell(op_type: str, direction: str, first: bool, late: int, steps: int = T) -
         return graph.add_initializer(name, rng.normal(0, 1, shape).astype(np.float32))
 
     weights = [
-        constant("w", sides, gates * H, W),
+        constant("w", sides, gates * H, width),
         constant("r", sides, gates * H, H),
         constant("b", sides, 2 * gates * H),
     ]
@@ -124,3 +127,19 @@ def test_real_layers_for_runtimes_without_them(name: str) -> None:
     found = Counter(node.op_type for node in model.graph.node)
     assert not {"LSTM", "GRU", "Scan", "If", "Loop"} & set(found)
     assert found["MatMul"] > 10
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_gru_of_one_number_gets_a_second_one(late: int) -> None:
+    """tract 0.23.9 fails on a GRU of sequences of one number: "xw not contiguous"."""
+    shape = (T, B, 1)
+    model = cell("GRU", "bidirectional", True, late, width=1)
+    x = np.random.default_rng(1).normal(0, 1, shape).astype(np.float32)
+    want = results(model, x)
+    widen_inputs(model.graph)
+    assert [node.op_type for node in model.graph.nodes] == ["Pad", "GRU"]
+    for one, other in zip(results(model, x), want, strict=True):
+        np.testing.assert_array_equal(one, other)
+    model = cell("GRU", "forward", False, late)
+    widen_inputs(model.graph)
+    assert [node.op_type for node in model.graph.nodes] == ["GRU"], "of several numbers"

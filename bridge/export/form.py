@@ -190,7 +190,7 @@ class Form:
             opset=self.opset,
             channels_first=frozenset(self.nchw),
             ignored_clip=self.lstm_clip == "ignore",
-            fixed_counts=SELECTION in preset.never,
+            fixed_counts=preset.picked_boxes or SELECTION in preset.never,
         )
 
     def prepared(self, model: Model) -> Model:
@@ -201,7 +201,7 @@ class Form:
             ExportError: an operator has no form of floats.
         """
         kind = self.quantization
-        ends = self.float_io or kind in (FLOATS, ROUNDED)
+        ends = self.float_io or self.preset.quantization in (FLOATS, ROUNDED)
         if not (self.floats or ends):
             return model
         if not self.floats:
@@ -210,14 +210,14 @@ class Form:
         return with_floats(model, inside=Rounded if rounded else Inside, ends=ends)
 
     def laid_out(self, model: Model) -> Form:
-        """This form, with the layout that the destination needs, and for 16-bit codes, where there
-        are such codes, rounded floats or the opset that has them."""
+        """This form, with the layout that the destination needs, and where there are 16-bit codes
+        the opset that has them, or rounded floats inside."""
         graph = model.subgraphs[0]
         if not self.floats and _has_wide_codes(graph):
-            if self.preset.rounds_wide and can_be_rounded(model):
-                return replace(self, rounds_wide=True).laid_out(model)
-            if self.opset == self.preset.opset < OPSET:
-                return replace(self, opset=OPSET).laid_out(model)
+            rounds = self.preset.rounds_wide and can_be_rounded(model)
+            opset = OPSET if self.opset == self.preset.opset < OPSET else self.opset
+            if rounds or opset != self.opset:
+                return replace(self, opset=opset, rounds_wide=rounds).laid_out(model)
         if not self.preset.channels_first or self.nchw:
             return self
         tensors = (graph.tensors[index] for index in (*graph.inputs, *graph.outputs))

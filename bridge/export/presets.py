@@ -56,10 +56,13 @@ class Preset:
         fixed: sizes that the model leaves open get those that it has.
         channels_first: inputs and outputs of three dimensions and more have their channels first.
         unrolled: of LSTM, GRU and RNN, those that are written step by step.
-        rounds_wide: a network with 16-bit codes is one of floats that are rounded.
+        picked_boxes: detectors pick boxes one after the other; else by NonMaxSuppression, unless
+            there is none.
+        rounds_wide: a network with 16-bit codes is one of rounded floats inside.
         agreeing: a tensor of codes has one scale wherever it is read.
         channel_slopes: PRelu has one slope for each channel, or is a sum.
         bounded_tanhs: Tanh and Softplus read numbers up to 20 alone.
+        wide_inputs: a GRU reads two numbers in a step at least.
         parted_mish: no node is x * tanh(softplus(x)).
         even_pads: transposed convolutions take off as much at both ends.
         even_pools: means of pools are padded as much at both ends.
@@ -81,10 +84,12 @@ class Preset:
     fixed: bool = False
     channels_first: bool = False
     unrolled: frozenset[str] = frozenset()
+    picked_boxes: bool = False
     rounds_wide: bool = False
     agreeing: bool = False
     channel_slopes: bool = False
     bounded_tanhs: bool = False
+    wide_inputs: bool = False
     parted_mish: bool = False
     even_pads: bool = False
     even_pools: bool = False
@@ -178,7 +183,8 @@ PRESETS: Mapping[str, Preset] = {
     "web": Preset("ONNX Runtime Web. The kernels of wasm are those of the CPU."),
     "triton": Preset("Triton's back end for ONNX Runtime; `tflite-ort triton` writes all of it."),
     "openvino": Preset(
-        "OpenVINO. It multiplies in 8 bits only if the weights are signed.",
+        "OpenVINO. It multiplies in 8 bits only if the weights are signed. Networks with 16-bit "
+        "codes are rounded floats inside.",
         opset=19,
         quantization=SIGNED,
         provider="OpenVINOExecutionProvider",
@@ -211,6 +217,7 @@ PRESETS: Mapping[str, Preset] = {
         "tract, in Rust.",
         opset=17,
         quantization=ROUNDED,
+        wide_inputs=True,
         plain=True,
         never=dict.fromkeys(("If", "Loop"), _CELL) | _NO_DFT,
         never_types=_DOUBLE,
@@ -221,6 +228,7 @@ PRESETS: Mapping[str, Preset] = {
         quantization=ROUNDED,
         fixed=True,
         unrolled=frozenset({"RNN"}),
+        picked_boxes=True,
         channel_slopes=True,
         bounded_tanhs=True,
         even_pads=True,

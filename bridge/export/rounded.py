@@ -60,20 +60,29 @@ class Rounded(Inside):
 
     def graph(self) -> SubGraph:
         self._reals = dict[int, int]()
+        # Inputs and outputs of the whole model that stay codes.
+        outside = () if self.number or self._ends else (*self.old.inputs, *self.old.outputs)
+        self._coded = frozenset(outside)
         codes = [index for index in range(len(self.old.tensors)) if self.is_codes(index)]
         for index in codes:
             tensor = self.old.tensors[index]
-            self.tensors[index] = replace(tensor, **FLOAT)
+            if index not in self._coded:
+                self.tensors[index] = replace(tensor, **FLOAT)
             if not self.number:  # called graphs are given steps
                 self._places[index] = self.add(tensor, "/steps", **FLOAT, is_variable=False)
         for index in dict.fromkeys(self.old.inputs):
             if index in self._places:
-                view = self.views[index]
-                self._fit(index, _scale(view), _steps(view), self._places[index])
+                view, given = self.views[index], index
+                if index in self._coded:
+                    given = self.add(self.tensors[index], "/real", **FLOAT)
+                    self.emit(Op.DEQUANTIZE, [index], given)
+                self._fit(given, _scale(view), _steps(view), self._places[index])
         self._all_operators()
         for index in dict.fromkeys(self.old.outputs):
             if index in self._places and index not in self.old.inputs:
-                self._real(index)
+                real = self._real(index)
+                if index in self._coded:
+                    self.emit(Op.QUANTIZE, [real], index)
         return self.made()
 
     def _real(self, index: int) -> int:
@@ -81,6 +90,7 @@ class Rounded(Inside):
             return index
         if index not in self._reals:
             like, own = self.tensors[self._place(index)], index in self._places
+            own = own and index not in self._coded
             real = index if own and index not in self.old.inputs else self.add(like, "/real")
             scale = self._number(_scale(self.views[index]))
             self.emit(Op.MUL, [self._place(index), scale], real, MulOptions())
