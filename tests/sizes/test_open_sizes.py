@@ -11,11 +11,12 @@ import pytest
 
 from tests.fuzz.corpus import fixed_corpus
 from tests.fuzz.litert import LiteRT
-from tests.one_op import Array, T, assert_close, one_op_model, ours
+from tests.one_op import Array, Node, T, assert_close, one_op_model, ours
 from tests.oracle import litert as litert_of
 from tests.oracle import litert_interpreter
 from tests.rnn_models import Rnn, Svdf
 from tests.sizes.trial import WRONG, trial
+from tests.subgraph_models import Sub, model_of
 from tflite_ort import Interpreter, export_onnx
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import (
@@ -136,6 +137,20 @@ RAGGED = {
         [wide(2, 4, 4, 4, 3), T.constant(np.ones((2, 2, 2, 3, 2), np.float32)), T((2, 2, 2, 2, 2))],
         [T((2, 4, 4, 4, 3))],
         Conv3DOptions(Padding.SAME, stride_d=2, stride_w=2, stride_h=2),
+    ),
+    "rows of another number": model_of(
+        Sub(
+            {
+                "x": T((1, 5, 6, 1)),
+                "wanted": wide(1, 10, 1, 3),
+                "order": wide(1, 3, 0, 2),
+                "y": T((1, 10, 1, 3)),
+                "z": T((10, 3, 1, 1)),
+            },
+            [Node(Op.RESHAPE, ["x", "wanted"], ["y"]), Node(Op.TRANSPOSE, ["y", "order"], ["z"])],
+            ["x"],
+            ["z"],
+        )
     ),
     **{
         f"SVDF of one step, {weights}": Svdf(
