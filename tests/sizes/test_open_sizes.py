@@ -25,6 +25,8 @@ from tflite_ort.schema import (
     Conv3DOptions,
     DynamicUpdateSliceOptions,
     EmbeddingLookupSparseOptions,
+    FullyConnectedOptions,
+    GatherOptions,
     MirrorPadMode,
     MirrorPadOptions,
     Op,
@@ -138,6 +140,21 @@ RAGGED = {
         [T((2, 4, 4, 4, 3))],
         Conv3DOptions(Padding.SAME, stride_d=2, stride_w=2, stride_h=2),
     ),
+    "batches to gather from": one_op_model(
+        Op.GATHER,
+        [T((2, 4, 3)), wide(1, 3)],
+        [T((2, 3))],
+        GatherOptions(axis=1, batch_dims=1),
+    ),
+    **{
+        f"rows of rank {len(shape)} that stay": one_op_model(
+            Op.FULLY_CONNECTED,
+            [T(shape), T.constant(np.ones((3, 8), np.int8), scale=0.1)],
+            [T((*shape[:-1], 3))],
+            FullyConnectedOptions(keep_num_dims=True),
+        )
+        for shape in ((2, 8), (1, 2, 8))
+    },
     "rows of another number": model_of(
         Sub(
             {
