@@ -23,6 +23,7 @@ from tflite_ort.opmap.idioms.indices import (
     part,
     scattered,
     sizes_of,
+    with_first,
 )
 from tflite_ort.opmap.idioms.movement import moved_domain, picked
 from tflite_ort.opmap.onnx_graph import ir
@@ -95,6 +96,9 @@ def _batched(
     if axis > batch:
         order = [*range(batch), axis, *range(batch, axis), *range(axis + 1, rank)]
         value = g.op("Transpose", value, perm=order)
+    if batch and not is_known(*(size for each in tensors for size in each.shape[:batch])):
+        sizes = g.op("Shape", value, start=0, end=batch)  # of which GatherND repeats a single one
+        indices = with_first(g, indices, sizes, batch)
     tuples = g.op("Unsqueeze", g.cast(indices, ir.DataType.INT64), g.ints([tensors[1].rank]))
     value = g.op("GatherND", value, tuples, batch_dims=batch)
     if axis > batch and picked:

@@ -80,7 +80,7 @@ def hybrid_rows(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value:
     """The rows of the input, rounded where TFLite rounds them for its weights."""
     input, filter = op["input"], op["filter"]
     asymmetric, delegated = is_asymmetric(op), is_delegated(op)
-    x = input_rows(g, input, filter.shape[1])
+    x = input_rows(op, g)
     return hybrid_input(g, x, input, filter, axes=(1,), asymmetric=asymmetric, delegated=delegated)
 
 
@@ -103,17 +103,24 @@ def _of_rank(g: Graph, rows: ir.Value, output: TensorView) -> ir.Value:
     return rows if output.rank == 2 else g.reshape(rows, output.shape)
 
 
-def input_rows(g: Graph, input: TensorView, depth: int) -> ir.Value:
-    """The real numbers of `input` as [rows, depth]."""
-    if has_rows(input) and not may_differ(input.shape[-1:], (depth,)):
+def input_rows(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value:
+    """The real numbers of the input as [rows, depth]."""
+    input = op["input"]
+    if has_rows(input) and not may_differ(input.shape[-1:], op["filter"].shape[1:]):
         return g.read(input, layout=Layout.ROWS)
-    return _rows(g, g.read(input), input, depth)
+    return _rows(op, g, g.read(input))
 
 
-def _rows(g: Graph, value: ir.Value, input: TensorView, depth: int) -> ir.Value:
-    """`value` of `input` as [rows, depth]."""
-    if input.rank == 2 and not may_differ(input.shape[1:], (depth,)):
+def _rows(op: OperatorView[FullyConnectedOptions], g: Graph, value: ir.Value) -> ir.Value:
+    """`value` of the input as [rows, depth]. Rows that stay the result's may have another length in
+    an open size: the product fails then."""
+    input, depth = op["input"], op["filter"].shape[1]
+    other, stay = may_differ(input.shape[-1:], (depth,)), op.options.keep_num_dims
+    if input.rank == 2 and (stay or not other):
         return value
+    if stay and other:
+        sizes = g.op("Concat", g.ints([-1]), g.size(input.shape[-1]), axis=0)
+        return g.op("Reshape", value, sizes)
     return g.op("Reshape", value, g.ints([-1, depth]))
 
 
@@ -123,7 +130,7 @@ def _exact_rows(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value |
     input, filter = op["input"], op["filter"]
     depth, sums = filter.shape[1], exact_sums(op, g)
     if sums is not None:
-        rows = _rows(g, g.read_steps(input), input, depth)
+        rows = _rows(op, g, g.read_steps(input))
         return sums.codes(g, rows, _gemm(g), (-1,))
     plain = op.get("bias") is None and not op.options.fused_activation_function
     if filter.type is not TensorType.INT16 or not plain or not is_known(depth):
@@ -132,7 +139,7 @@ def _exact_rows(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value |
     if product is None:
         return None
     columns = g.op("Transpose", g.read_steps(filter), perm=[1, 0])
-    return product.codes(g, _rows(g, g.read_steps(input), input, depth), columns)
+    return product.codes(g, _rows(op, g, g.read_steps(input)), columns)
 
 
 def exact_sums(op: OperatorView[FullyConnectedOptions], g: Graph) -> ExactSums | None:

@@ -13,11 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.idioms.indices import with_first
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import custom_translator
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.shapes.mediapipe import transposed_padding
 from tflite_ort.schema.values.semantics import explicit_padding
+from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.schema.values.well_known_options import (
     LandmarksToMatrixOptions,
     map_options,
@@ -227,8 +229,10 @@ def landmarks2transformmatrix(op: OperatorView[Any], g: Graph) -> None:
     angle itself.
     """
     options = map_options(op, LandmarksToMatrixOptions)
-    points = g.reshape(g.read(op["landmarks"]), (-1, 3))
-    points = _part(g, points, (0, 0), (op["landmarks"].shape[1], 2))
+    points, (_, count, width) = g.read(op["landmarks"]), op["landmarks"].shape
+    if not is_known(width):
+        points = with_first(g, points, g.ints([1, count, 3]), 3)
+    points = _part(g, g.reshape(points, (-1, 3)), (0, 0), (count, 2))
     there = _turn(g, points, options)
     back = g.op("Transpose", there, perm=[1, 0])
     subset = g.op("Gather", points, g.ints(options.subset_idxs))

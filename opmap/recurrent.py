@@ -25,6 +25,7 @@ from tflite_ort.opmap.graph.float_activation import activated
 from tflite_ort.opmap.idioms.fixed_point import centred_codes
 from tflite_ort.opmap.idioms.hybrid import Rounding, row_rounding
 from tflite_ort.opmap.idioms.hybrid_products import sum_of_products
+from tflite_ort.opmap.idioms.indices import with_first
 from tflite_ort.opmap.idioms.scan import Values
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.registry import translator
@@ -124,6 +125,7 @@ def integer_lstm(
         if state.rank != 2 or state.shape[1] != width:
             raise Untranslatable(f"an integer state of shape {state.shape}, {width} to a row")
     h, c = g.read_steps(states[0]), g.read(states[1], domain=Domain.STORED)
+    c = _of_batch(op, g, c, states[1])
     y, *new = run_integer_cell(g, cell, x, h, c, single=single, doubles=doubles, wide=wide)
     codes = [centred_codes(g, new[0], states[0]), new[1]]
     for state, value in zip(states, codes, strict=True):
@@ -172,7 +174,7 @@ def _run(op: View, g: Graph, x: Values, prefix: str) -> Run:
     steps = steps_of(op)
     if g.target.ignored_clip or stays_inside(cell, c, steps):
         cell = replace(cell, cell_clip=0.0)
-    states = _rows(g, h, outputs), _rows(g, c, cell.size)
+    states = _of_batch(op, g, _rows(g, h, outputs), h), _rows(g, c, cell.size)
     return Run(cell, x, *states, is_one(steps), batch_of(op), steps, prefix == "bw_")
 
 
@@ -190,6 +192,15 @@ def _rows(g: Graph, state: TensorView, width: int) -> ir.Value:
     if state.shape[1] != width:
         raise Untranslatable(f"a state of shape {state.shape}, {width} to a row")
     return value
+
+
+def _of_batch(op: View, g: Graph, rows: ir.Value, state: TensorView) -> ir.Value:
+    """The rows [B, C] of a state, in a graph that fails where a batch of an open size has not as
+    many: ONNX Runtime would repeat a single one."""
+    batch = batch_of(op)
+    if is_known(batch) or not is_known(*state.shape):
+        return rows
+    return with_first(g, rows, g.size(batch), 1)
 
 
 def _write_states(op: View, g: Graph, prefix: str, h: ir.Value, c: ir.Value) -> None:
@@ -274,7 +285,9 @@ def _inputs(op: View, g: Graph, auxiliary_weights: str) -> tuple[Values, Values]
     x, auxiliary = _read_sequence(op, g, op["input"]), op.get("aux_input")
     if auxiliary is None:
         return [x], [x]
-    other = _read_sequence(op, g, auxiliary)
+    other, count = _read_sequence(op, g, auxiliary), 1 if _is_single(op) else 2
+    if not is_known(*op["input"].shape[:2], *auxiliary.shape[:2]):
+        other = with_first(g, other, g.op("Shape", x, start=0, end=count), count)
     if op.get(auxiliary_weights) is None:
         return [x], [other]
     return [x, other], [x, other]
@@ -348,9 +361,10 @@ def _rnn_run(
         raise Untranslatable("a cell without weights")
     if has_zero(op["input"].shape[-1], *bias.shape):
         raise Untranslatable("a cell without inputs or units")
+    hidden = op[f"{prefix}hidden_state"]
     return RnnRun(
         x,
-        g.read(op[f"{prefix}hidden_state"]),
+        _of_batch(op, g, g.read(hidden), hidden),
         [weights for weights in matrices if weights is not None],
         recurrent,
         bias,

@@ -65,7 +65,8 @@ def _style(verdict: Verdict) -> str:
     """The colour of a verdict."""
     if verdict.is_alarm:
         return "bold red"
-    return "yellow" if verdict in (Verdict.ADDED, Verdict.INCONCLUSIVE) else "green"
+    unsure = verdict in (Verdict.ADDED, Verdict.KNOWN, Verdict.INCONCLUSIVE)
+    return "yellow" if unsure else "green"
 
 
 def _print_times(result: RuntimeResult) -> None:

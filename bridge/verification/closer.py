@@ -135,9 +135,13 @@ class _One:
             return True
         ours = self._apart(self._ours, lambda: self._other(floats))
         right = self._apart(self._reference, lambda: self._other(floats))
-        return bool(ours) and all(
-            each.as_near_as(other, SAMPLED) and each.mean <= SAMPLED * other.mean
-            for (_, each), (_, other) in zip(ours, right, strict=True)
+        return (
+            bool(ours)
+            and len(ours) == len(right)
+            and all(
+                each.as_near_as(other, SAMPLED) and each.mean <= SAMPLED * other.mean
+                for (_, each), (_, other) in zip(ours, right, strict=True)
+            )
         )
 
     def is_beyond(self) -> bool:
@@ -206,8 +210,8 @@ def _last_codes(
     tensor: TensorView, true: Array, right: Array, got: Array, relative: float
 ) -> Array:
     """`right`, the reference's codes, but the last code where the true number is beyond it. Where
-    that is NaN either end is right, the one that is nearer to `got`; and `got` is where it is as
-    near to the true number as `relative`, of the largest one, allows floats."""
+    that is NaN either end is right, the one that is nearer to `got`. Where the last bits of floats,
+    `relative` of the largest number, are more than a code, `got` may be off by so much."""
     if not true.shape == right.shape == got.shape or tensor.quantization is None:
         return right
     low, high = quantized_range(tensor.type)
@@ -215,11 +219,12 @@ def _last_codes(
     lowest, highest = (
         real_values(end.reshape((1,) * right.ndim), tensor.quantization) for end in ends
     )
-    codes = got.dtype.kind in "iu"
-    reals = real_values(got, tensor.quantization) if codes else got
+    whole = got.dtype.kind in "iu"
+    reals = real_values(got, tensor.quantization) if whole else got
     side = np.where(reals > (lowest + highest) / 2, np.inf, -np.inf)
     aim = np.where(np.isnan(true), side, true)
     want = np.where(aim < lowest, ends[0], np.where(aim > highest, ends[1], right))
-    largest = np.max(np.abs(true), where=np.isfinite(true), initial=0)
-    near = codes & (np.abs(reals - true) <= relative * largest)
-    return np.where(near, got.astype(right.dtype), want)
+    last_bits = relative * np.max(np.abs(true), where=np.isfinite(true), initial=0)
+    if not whole or last_bits * (high - low) <= np.min(highest - lowest):
+        return want
+    return np.where(np.abs(reals - true) <= last_bits, got.astype(right.dtype), want)

@@ -217,7 +217,10 @@ class Comparing:
         other = self.floats(hybrid)
         if other is None or all(each.verdict is not Verdict.OFF for each in found):
             return False
-        right = [list(other.outputs(sample)) for sample in samples]
+        try:
+            right = [list(other.outputs(sample)) for sample in samples]
+        except BridgeError:
+            return False
         ours, rounded = (Outputs(self.model, self.views, right) for _ in range(2))
         for number, sample in enumerate(samples):
             for step, got in enumerate(self.runtime.outputs(sample)):

@@ -18,7 +18,7 @@ from tflite_ort.opmap.idioms.fixed_point import (
     refuse_wraps,
     rescaled,
 )
-from tflite_ort.opmap.idioms.indices import matched
+from tflite_ort.opmap.idioms.indices import with_first
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -86,9 +86,9 @@ def state_after(op: View, g: Graph, newest: ir.Value) -> ir.Value:
 
 def steps_after(op: View, g: Graph, steps: ir.Value, newest: ir.Value) -> ir.Value:
     """The steps [B, F, M] of the state after `newest`, [B, F, 1]."""
-    memory = op["weights_time"].shape[1]
-    if memory == 1 and not is_known(op["input"].shape[0]):
-        newest = matched(g, newest, steps)  # ONNX Runtime joins any batch to no steps
+    memory, batch = op["weights_time"].shape[1], op["input"].shape[0]
+    if memory == 1 and not is_known(batch):  # ONNX Runtime joins any batch to no steps
+        steps = with_first(g, steps, g.size(batch), 1)
     kept = g.op("Slice", steps, *(g.ints([bound]) for bound in (1, memory, 2)))
     return g.op("Concat", kept, newest, axis=2)
 

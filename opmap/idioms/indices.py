@@ -35,6 +35,14 @@ def failing(g: Graph, value: ir.Value, wrong: ir.Value) -> ir.Value:
     return g.op("Add", value, zero)
 
 
+def with_first(g: Graph, value: ir.Value, sizes: ir.Value, count: int) -> ir.Value:
+    """`value` in a graph that fails if its first `count` dimensions are not `sizes`, int64."""
+    first = g.op("Shape", value, start=0, end=count)
+    first = failing(g, first, g.op("Not", g.op("Equal", first, sizes)))
+    shape = g.op("Concat", first, g.op("Shape", value, start=count), axis=0)
+    return g.op("Reshape", value, shape, allowzero=1)
+
+
 def matched(g: Graph, value: ir.Value, like: ir.Value) -> ir.Value:
     """`value` in a graph that fails if its shape is not that of `like`."""
     shape, other = (g.op("Shape", v) for v in (value, like))

@@ -314,9 +314,12 @@ def nested(nodes: Iterable[Node]) -> list[Node]:
 
 
 def before_reshapes(value: Value) -> Value:
-    """What was reshaped to `value`, which may be itself."""
+    """What was reshaped to `value`, which may be itself. A Reshape to a computed shape stays, which
+    fails where that does not fit."""
     node = value.producer()
     while node is not None and node.op_type == "Reshape" and node.inputs[0] is not None:
+        if node.constant(1) is None:
+            break
         value = node.inputs[0]
         node = value.producer()
     return value

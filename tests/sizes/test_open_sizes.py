@@ -16,6 +16,7 @@ from tests.oracle import litert as outputs_of
 from tests.oracle import litert_interpreter
 from tests.rnn_models import Rnn, Svdf
 from tests.sizes.trial import WRONG, trial
+from tests.subgraph_models import Sub, model_of
 from tflite_ort import Interpreter, export_onnx
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import (
@@ -25,6 +26,8 @@ from tflite_ort.schema import (
     Conv3DOptions,
     DynamicUpdateSliceOptions,
     EmbeddingLookupSparseOptions,
+    FullyConnectedOptions,
+    GatherOptions,
     MirrorPadMode,
     MirrorPadOptions,
     MulOptions,
@@ -140,6 +143,35 @@ RAGGED = {
         [T((2, 4, 4, 4, 3))],
         Conv3DOptions(Padding.SAME, stride_d=2, stride_w=2, stride_h=2),
     ),
+    "batches to gather from": one_op_model(
+        Op.GATHER,
+        [T((2, 4, 3)), wide(1, 3)],
+        [T((2, 3))],
+        GatherOptions(axis=1, batch_dims=1),
+    ),
+    **{
+        f"rows of rank {len(shape)} that stay": one_op_model(
+            Op.FULLY_CONNECTED,
+            [T(shape), T.constant(np.ones((3, 8), np.int8), scale=0.1)],
+            [T((*shape[:-1], 3))],
+            FullyConnectedOptions(keep_num_dims=True),
+        )
+        for shape in ((2, 8), (1, 2, 8))
+    },
+    "rows of another number": model_of(
+        Sub(
+            {
+                "x": T((1, 5, 6, 1)),
+                "wanted": wide(1, 10, 1, 3),
+                "order": wide(1, 3, 0, 2),
+                "y": T((1, 10, 1, 3)),
+                "z": T((10, 3, 1, 1)),
+            },
+            [Node(Op.RESHAPE, ["x", "wanted"], ["y"]), Node(Op.TRANSPOSE, ["y", "order"], ["z"])],
+            ["x"],
+            ["z"],
+        )
+    ),
     **{
         f"SVDF of one step, {weights}": Svdf(
             memory=1, weights=weights, activation=ActivationFunctionType.RELU
@@ -171,7 +203,9 @@ def test_an_input_that_no_kernel_reads_has_any_size(shape: tuple[int, ...]) -> N
     rnn = Rnn(Op.BIDIRECTIONAL_SEQUENCE_RNN, auxiliary="linked")
     rng = np.random.default_rng(0)
     given = [rng.normal(size=size).astype(np.float32) for size in ((2, 3, 4), shape)]
-    for wanted, got in zip(outputs_of(rnn.model(), given), ours(rnn.model(), given)[0], strict=True):
+    for wanted, got in zip(
+        outputs_of(rnn.model(), given), ours(rnn.model(), given)[0], strict=True
+    ):
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 

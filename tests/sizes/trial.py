@@ -121,6 +121,7 @@ class Trial:
             tame=TAME,
             values=values,
             resolver=WellKnownOpResolver(),
+            hybrid="float",  # as exports
         )
 
     def _singles(

@@ -38,7 +38,7 @@ def coded_rows(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
         return ()
 
     def build() -> None:
-        rows = input_rows(g, input, filter.shape[1])
+        rows = input_rows(op, g)
         bias = accumulator_bias(g, input, filter, op.get("bias"))
         product = rounded_product if rounds else partial(_product, rounding)
         write_rows(op, g, product(g, rows, matrix, count, bias))
