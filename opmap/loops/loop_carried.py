@@ -9,7 +9,7 @@ from tflite_ort.base.records import record
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.bodies import Forms, declare, element_type, shared_domain
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.schema import OperatorView, Specialized, TensorView, WhileOptions
+from tflite_ort.schema import OperatorView, Specialized, TensorView, Untranslatable, WhileOptions
 
 
 @record
@@ -99,7 +99,12 @@ def loop_node(
         condition: bool scalar, whether the first iteration runs; None for true.
         build_body: takes the condition and the loop-carried values as the body has them, and
             returns the next condition and the next values.
+
+    Raises:
+        Untranslatable: other delegates are to have loops.
     """
+    if g.target.fallback and g.target.no_loops:
+        raise Untranslatable(g.target.no_loops)
 
     def build(arguments: Sequence[ir.Value]) -> Sequence[ir.Value]:
         for scalar in arguments[:2]:  # ONNX Runtime needs their shapes
