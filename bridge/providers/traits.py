@@ -123,7 +123,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
             real_means=True,
             rounded_terms=True,
             usual_activations=True,
-            no_loops="a loop without iterations returns what it returned before",
+            no_loops="its loops may run once more or less",
             fallback=True,
         ),
         exact_weights=True,

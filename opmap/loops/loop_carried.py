@@ -85,6 +85,15 @@ def pass_through(op: OperatorView[Any], g: Graph, changed: set[int]) -> None:
             g.take(tensor, g.forms_as(op.present_inputs()[place], tensor))
 
 
+def check_loops(g: Graph) -> None:
+    """
+    Raises:
+        Untranslatable: another delegate is to have what would be a Loop or a Scan.
+    """
+    if g.target.fallback and g.target.no_loops:
+        raise Untranslatable(g.target.no_loops)
+
+
 def loop_node(
     g: Graph,
     carried: Sequence[LoopCarried],
@@ -99,12 +108,8 @@ def loop_node(
         condition: bool scalar, whether the first iteration runs; None for true.
         build_body: takes the condition and the loop-carried values as the body has them, and
             returns the next condition and the next values.
-
-    Raises:
-        Untranslatable: other delegates are to have loops.
     """
-    if g.target.fallback and g.target.no_loops:
-        raise Untranslatable(g.target.no_loops)
+    check_loops(g)
 
     def build(arguments: Sequence[ir.Value]) -> Sequence[ir.Value]:
         for scalar in arguments[:2]:  # ONNX Runtime needs their shapes

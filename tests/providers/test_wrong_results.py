@@ -14,7 +14,9 @@ from tests.delegated import allocated
 from tests.lstm_models import Lstm
 from tests.models import model_path
 from tests.one_op import Node, T, assert_close, graph_model, one_op_model, ours
+from tests.ops.loop_models import loop
 from tests.ops.test_control_flow import MODELS
+from tests.ops.test_control_flow_counted_loops import SCALED
 from tests.ops.test_detection_postprocess import PLAIN, model_and_feeds
 from tests.oracle import litert
 from tests.providers.samples import OPENVINO, WEBGPU
@@ -237,9 +239,20 @@ def test_openvino_leaves_layers(model: bytes, feeds: list[Any]) -> None:
 @pytest.mark.openvino
 def test_openvino_leaves_loops() -> None:
     feeds = [np.int32(0), np.int32(0), np.ones(3, np.float32)]
-    (row,) = (x for x in allocated(LOOP, providers=[OPENVINO, CPU]).delegation() if not x.subgraph)
-    assert "a loop without iterations" in row.reason
+    rows = allocated(LOOP, providers=[OPENVINO, CPU]).delegation()
+    assert OPENVINO not in {row.provider for row in rows}
     assert_right(LOOP, feeds)
+
+
+@pytest.mark.openvino
+def test_openvino_leaves_long_scans() -> None:
+    content = loop(SCALED, x="y", until=100)
+    rows = allocated(content, providers=[OPENVINO, CPU]).delegation()
+    (row,) = (each for each in rows if each.operator == "WHILE")
+    assert "its loops" in row.reason
+    rng = np.random.default_rng(0)
+    shapes = [each["shape"] for each in allocated(content).get_input_details()]
+    assert_right(content, [rng.normal(size=shape).astype(np.float32) for shape in shapes])
 
 
 @pytest.mark.openvino
