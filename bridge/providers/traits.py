@@ -121,6 +121,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
             real_means=True,
             rounded_terms=True,
             usual_activations=True,
+            no_loops="its loops may run once more or less",
             fallback=True,
         ),
         exact_weights=True,
@@ -166,7 +167,6 @@ TRAITS: Mapping[str, ProviderTraits] = {
             wrong(_TRANSFORMED, "RFFT2D", where=conditions.transforms_columns),
             wrong(_TRANSFORMED, "CUSTOM", where=lambda op: "FFT" in op.name),
             wrong("its sums of codes have 24 bits", "SVDF", where=conditions.far_sums),
-            wrong("a loop without iterations returns what it returned before", "WHILE"),
             wrong(
                 "it counts a computed start from 0", "STRIDED_SLICE", where=conditions.computed(1)
             ),

@@ -158,6 +158,7 @@ class Target:
             layers of codes have one before and one after them, of which two cancel.
         code_tables: codes become other codes by a LeakyRelu, which ONNX Runtime makes one lookup.
         pixels: rows and columns of an image are gathered with all channels of a pixel.
+        no_loops: why another delegate has a WHILE that becomes a Loop or a Scan; empty: it has not.
         no_floats: why floats are not moved, unless they are codes times a scale; empty: they are.
         channels_first: the names of the graph's own inputs and outputs that have their channels
             before their places.
@@ -191,6 +192,7 @@ class Target:
     code_tables: bool = False
     pixels: bool = False
     fixed_counts: bool = False
+    no_loops: str = ""
     no_floats: str = ""
 
     @property

@@ -9,7 +9,7 @@ from tflite_ort.base.records import record
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.bodies import Forms, declare, element_type, shared_domain
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.schema import OperatorView, Specialized, TensorView, WhileOptions
+from tflite_ort.schema import OperatorView, Specialized, TensorView, Untranslatable, WhileOptions
 
 
 @record
@@ -85,6 +85,15 @@ def pass_through(op: OperatorView[Any], g: Graph, changed: set[int]) -> None:
             g.take(tensor, g.forms_as(op.present_inputs()[place], tensor))
 
 
+def check_loops(g: Graph) -> None:
+    """
+    Raises:
+        Untranslatable: another delegate is to have what would be a Loop or a Scan.
+    """
+    if g.target.fallback and g.target.no_loops:
+        raise Untranslatable(g.target.no_loops)
+
+
 def loop_node(
     g: Graph,
     carried: Sequence[LoopCarried],
@@ -100,6 +109,7 @@ def loop_node(
         build_body: takes the condition and the loop-carried values as the body has them, and
             returns the next condition and the next values.
     """
+    check_loops(g)
 
     def build(arguments: Sequence[ir.Value]) -> Sequence[ir.Value]:
         for scalar in arguments[:2]:  # ONNX Runtime needs their shapes

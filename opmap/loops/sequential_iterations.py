@@ -11,7 +11,7 @@ from tflite_ort.base.records import record
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.bodies import declare, element_type, results, translate_inside
 from tflite_ort.opmap.idioms.scan import Values, scan
-from tflite_ort.opmap.loops.loop_carried import LoopCarried
+from tflite_ort.opmap.loops.loop_carried import LoopCarried, check_loops
 from tflite_ort.opmap.loops.stacked_iterations import Sequences, domain_of
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView, TensorView
@@ -68,6 +68,7 @@ class Step:
 
     def scanned(self) -> tuple[Values, Values]:
         """As `unrolled`, in a Scan."""
+        check_loops(self.g)
         g, states, used = self.g, self.states, self.used
 
         def step(arguments: Values, slices: Values) -> tuple[Values, Values]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,11 @@ import pytest
 
 from tests.delegated import allocated
 from tests.lstm_models import Lstm
+from tests.models import model_path
 from tests.one_op import Node, T, assert_close, graph_model, one_op_model, ours
+from tests.ops.loop_models import loop
 from tests.ops.test_control_flow import MODELS
+from tests.ops.test_control_flow_counted_loops import SCALED
 from tests.ops.test_detection_postprocess import PLAIN, model_and_feeds
 from tests.oracle import litert
 from tests.providers.samples import OPENVINO, WEBGPU
@@ -223,14 +227,41 @@ def test_openvino_leaves_what_it_computes_otherwise(name: str) -> None:
             Lstm(peephole=True),
             Lstm(Op.BIDIRECTIONAL_SEQUENCE_LSTM, peephole=True, coupled=True),
         )
-    ]
-    + [(LOOP, [np.int32(0), np.int32(0), np.ones(3, np.float32)])],
-    ids=["peepholes", "both-ways", "loop"],
+    ],
+    ids=["peepholes", "both-ways"],
 )
 def test_openvino_leaves_layers(model: bytes, feeds: list[Any]) -> None:
     rows = allocated(model, providers=[OPENVINO, CPU]).delegation()
     assert "wrong in" in rows[0].reason
     assert_right(model, feeds)
+
+
+@pytest.mark.openvino
+def test_openvino_leaves_loops() -> None:
+    feeds = [np.int32(0), np.int32(0), np.ones(3, np.float32)]
+    rows = allocated(LOOP, providers=[OPENVINO, CPU]).delegation()
+    assert OPENVINO not in {row.provider for row in rows}
+    assert_right(LOOP, feeds)
+
+
+@pytest.mark.openvino
+def test_openvino_leaves_long_scans() -> None:
+    content = loop(SCALED, x="y", until=100)
+    rows = allocated(content, providers=[OPENVINO, CPU]).delegation()
+    (row,) = (each for each in rows if each.operator == "WHILE")
+    assert "its loops" in row.reason
+    rng = np.random.default_rng(0)
+    shapes = [each["shape"] for each in allocated(content).get_input_details()]
+    assert_right(content, [rng.normal(size=shape).astype(np.float32) for shape in shapes])
+
+
+@pytest.mark.openvino
+def test_openvino_takes_a_cell_in_a_loop_of_known_length() -> None:
+    content = Path(model_path("tf__gru_f32.tflite")).read_bytes()
+    rows = allocated(content, providers=[OPENVINO, CPU]).delegation()
+    assert {row.provider for row in rows} == {OPENVINO}
+    x = np.random.default_rng(0).normal(size=(1, 12, 8)).astype(np.float32)
+    assert_right(content, [x])
 
 
 @pytest.mark.openvino
