@@ -14,9 +14,12 @@ from tflite_ort.opmap.onnx_graph.writing.told_shapes import tell_shapes
 _ROUNDS = 4
 
 
-def clean(model: ir.Model) -> Known:
+def clean(model: ir.Model, *, as_session: bool = False) -> Known:
     """Hold what is computed of constants, and leave out needless nodes; returns what is known of
     the values that are left.
+
+    Args:
+        as_session: reductions stay as `Interpreter` runs them.
 
     What they make is the same, bit for bit, also where the first sizes of inputs differ that the
     file leaves open: their name is one, and nothing holds them to it.
@@ -28,7 +31,7 @@ def clean(model: ir.Model) -> Known:
         fold_constants(model, known)
         if is_open:
             tell_shapes(graph, known, assumed=BATCH)
-        without_needless_nodes(graph, known)
+        without_needless_nodes(graph, known, reduced=not as_session)
         has_shapes = any(node.op_type == "Shape" for node in graph.nodes)
         if not is_open or len(graph.nodes) == count or not has_shapes:
             break

@@ -59,7 +59,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
     """
     graph, preset = model.graph, form.preset
     _write_out(model, preset)
-    known = clean(model)
+    known = clean(model, as_session=preset.cpu_kernels)
     if preset.quantization == SIGNED:
         if _has_signed_codes(source):
             make_signed(graph)
