@@ -18,11 +18,11 @@ def clean(model: ir.Model, *, as_session: bool = False) -> Known:
     """Hold what is computed of constants, and leave out needless nodes; returns what is known of
     the values that are left.
 
-    Args:
-        as_session: reductions stay as `Interpreter` runs them.
-
     What they make is the same, bit for bit, also where the first sizes of inputs differ that the
     file leaves open: their name is one, and nothing holds them to it.
+
+    Args:
+        as_session: reductions stay as `Interpreter` runs them.
     """
     graph = model.graph
     is_open = any(isinstance(size, str) for value in graph.inputs for size in value.shape or ())
