@@ -74,7 +74,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
     """
     graph, preset = model.graph, form.preset
     _write_out(model, preset)
-    known = clean(model)
+    known = clean(model, as_session=preset.cpu_kernels)
     if form.quantization == SIGNED:
         if _has_signed_codes(source):
             make_signed(graph)
@@ -188,12 +188,15 @@ def _has_signed_codes(model: Model) -> bool:
 # Needless nodes and attributes ------------------------------------------------------------------
 
 
-def clean(model: ir.Model) -> Known:
+def clean(model: ir.Model, *, as_session: bool = False) -> Known:
     """Hold what is computed of constants, and leave out needless nodes; returns what is known of
     the values that are left.
 
     What they make is the same, bit for bit, also where the first sizes of inputs differ that the
     file leaves open: their name is one, and nothing holds them to it.
+
+    Args:
+        as_session: reductions stay as `Interpreter` runs them.
     """
     graph = model.graph
     is_open = any(isinstance(size, str) for value in graph.inputs for size in value.shape or ())
@@ -202,7 +205,7 @@ def clean(model: ir.Model) -> Known:
         fold_constants(model, known)
         if is_open:
             tell_shapes(graph, known, assumed=BATCH)
-        without_needless_nodes(graph, known)
+        without_needless_nodes(graph, known, reduced=not as_session)
         has_shapes = any(node.op_type == "Shape" for node in graph.nodes)
         if not is_open or len(graph.nodes) == count or not has_shapes:
             break

@@ -34,7 +34,6 @@ _QUARTER = 8192  # codes of a quarter, without integer bits
 # A quotient is lifted above 0, so that Div cuts its rest off downwards.
 _LIFT = 16384
 _BACKWARDS = -_CODES  # an end before all
-_EXP = "exp"
 # Of these counts of integer bits tables are looked for.
 _GATE_BITS, _TANH_BITS = 3, range(5)
 
@@ -121,19 +120,18 @@ def _pieces(gate: Gate, g: TableNodes) -> Sequence[ir.Value]:
 def _exp(g: TableNodes, bits: int) -> ir.Value:
     """exp(-x) of the magnitudes 1..32768 of codes with `bits` integer bits.
 
-    Those of fewer bits are every second, fourth, ... of these before the last bits are taken.
+    If there are those of fewer bits, every second, fourth, ... one of them is the first part.
     """
-    first = max((known for kind, known in g.parts if kind == _EXP and known <= bits), default=None)
-    if first is None:
-        whole, taken = g.slice(_quarter(g), (1 << bits) - 1, _QUARTER, 1 << bits), 0
-    else:
-        whole, taken = g.parts[_EXP, first], first + 2
-    if first is not None and first < bits:
-        step = 1 << (bits - first)
-        whole = g.slice(whole, step - 1, _ONE + 1, step)
-    for multiplier in EXP_STEPS[taken : bits + 2]:
+    if bits in g.exps:
+        return g.exps[bits]
+    fewer = [known for known in g.exps if known < bits]
+    first = max(fewer, default=0)
+    step = 1 << (bits - first)
+    source, end = (g.exps[first], _ONE + 1) if fewer else (_quarter(g), _QUARTER)
+    whole = g.slice(source, step - 1, end, step)
+    for multiplier in EXP_STEPS[first + 2 if fewer else 0 : bits + 2]:
         whole = g.add("Concat", whole, _product(g, whole, g.number(multiplier)), axis=0)
-    g.parts[_EXP, bits] = whole
+    g.exps[bits] = whole
     return whole
 
 

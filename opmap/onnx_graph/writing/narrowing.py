@@ -8,6 +8,7 @@ fold a DequantizeLinear: that would run at each invoke, or become a product of 8
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -33,6 +34,8 @@ _SAMPLE = 64
 _WORTH_A_NODE = 0.02
 # Larger ones are worth nodes of their own: joined, they are in memory twice when a file is loaded.
 _LONGEST = 1 << 20
+# About so many bytes are joined.
+_MOST_JOINED = 1 << 24
 # The nodes that make a table of a function.
 _TABLE_NODES = 12
 _NARROWER: dict[ir.DataType, Sequence[npt.DTypeLike]] = {
@@ -161,12 +164,15 @@ def _saved(tensor: ir.Tensor | None, form: Written) -> int:
 def _units(found: Sequence[tuple[ir.Value, Written]], graph: ir.Graph, homes: Homes) -> list[Unit]:
     """Constants that differ in their first size alone are one, where that takes fewer nodes."""
     parted: dict[Hashable, list[tuple[ir.Value, Written]]] = {}
+    sizes = Counter[Hashable]()
     for value, form in found:
         inside = homes.get(id(value), {}).keys() <= {id(graph)}
-        key = _rows_of(form) if inside else None
-        parted.setdefault(id(value) if key is None else (value.dtype, key), []).append(
-            (value, form)
-        )
+        rows = _rows_of(form) if inside else None
+        key: Hashable = id(value)
+        if rows is not None and isinstance(form, Narrow):
+            key = value.dtype, rows, sizes[rows] // _MOST_JOINED
+            sizes[rows] += form.codes.nbytes
+        parted.setdefault(key, []).append((value, form))
     units = []
     for members in parted.values():
         apart = [Unit([each]) for each in members]
@@ -194,7 +200,7 @@ def _make_stacked(members: Sequence[tuple[ir.Value, Written]], nodes: TableNodes
     scales = [form.scales for form in forms if form.scales is not None]
     whole = ir.Value(nodes.constant.names.free(f"{values[0].name}/stacked"), dtype=values[0].dtype)
     Narrow(codes, np.concatenate(scales) if scales else None).make(nodes, whole.name, whole)
-    nodes.part(whole, values, [len(form.codes) for form in forms])
+    nodes.split(whole, values, [len(form.codes) for form in forms])
 
 
 def _homes(graph: ir.Graph) -> Homes:

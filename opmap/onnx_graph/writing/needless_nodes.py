@@ -34,15 +34,20 @@ _WIDER = {
 _SMALL = 64
 
 
-def without_needless_nodes(graph: ir.Graph, known: Known) -> None:
-    """Let the readers of what a needless node makes read what it is made of."""
-    _Cleaning(graph, known).run(graph)
+def without_needless_nodes(graph: ir.Graph, known: Known, *, reduced: bool = True) -> None:
+    """Let the readers of what a needless node makes read what it is made of.
+
+    Args:
+        reduced: reductions leave out the axes that a Reshape behind them would.
+    """
+    _Cleaning(graph, known, reduced=reduced).run(graph)
     graph.drop_unread()
 
 
 class _Cleaning:
-    def __init__(self, graph: ir.Graph, known: Known) -> None:
+    def __init__(self, graph: ir.Graph, known: Known, *, reduced: bool) -> None:
         self._graph, self._known, self._names = graph, known, Names(graph)
+        self._reduced = reduced
         # By value that is left out, what stands for it.
         self._same: dict[int, ir.Value] = {}
         self._elements: dict[int, Hashable] = {}
@@ -102,7 +107,7 @@ class _Cleaning:
                 node.inputs, node.attributes = (source,), {"perm": order}
         elif set(kinds) <= MOVES:
             self._move_once(node, before, source)
-        elif node.op_type in MOVES and before.op_type.startswith("Reduce"):
+        elif self._reduced and node.op_type in MOVES and before.op_type.startswith("Reduce"):
             self._reduce_axes(node, before, source)
 
     def _parts(self, node: ir.Node, value: ir.Value | None) -> Sequence[ir.Value | None]:

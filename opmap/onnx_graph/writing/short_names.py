@@ -21,8 +21,8 @@ from tflite_ort.opmap.onnx_graph import ir
 # Names are a large part where they are more than this part of them and of the constants: of tensors
 # of the model, and of all.
 _LONG, _LARGE = 0.02, 0.1
-# A label has so many steps of a path at least.
-_STEPS = 2
+# A label has so many steps of a path at least, and at most.
+_STEPS = (2, 6)
 # The nodes of operators of at most so many nodes keep their names.
 _FEW = 8
 # Nodes that fail where an index is out of bounds.
@@ -32,7 +32,7 @@ _CONSTANTS = re.compile(
 )
 # What is added to the name of a tensor: the form in which it is there, and a number if it is there
 # so again.
-_FORM, _AGAIN = re.compile(r"(/(nchw|rows|real|file))*$"), re.compile(r"_\d+$")
+_FORM, _AGAIN = re.compile(r"(/(nchw|rows|real|file)){0,3}$"), re.compile(r"_\d+$")
 _CONSTANT = "const/"
 _REAL = "/real"
 _DIGITS = ascii_letters + digits
@@ -79,7 +79,8 @@ def _ends(name: str) -> Iterator[str]:
     path, _, rest = name.partition(";")
     steps = path.split("/")
     number = f";{rest}" if rest.isdecimal() else ""
-    for count in range(min(_STEPS, len(steps)), len(steps) + 1):
+    least, most = (min(count, len(steps)) for count in _STEPS)
+    for count in range(least, most + 1):
         yield "/".join(steps[-count:]) + number
 
 
@@ -88,7 +89,8 @@ def _label_tensors(graph: ir.Graph, labels: Mapping[str, str]) -> None:
     ends = {id(value) for value in (*graph.inputs, *graph.outputs)}
     made = {id(v): v for node in graph.all_nodes() for v in node.outputs}
     made |= {id(value): value for value in graph.initializers.values()}
-    taken = {value.name for value in (*made.values(), *graph.inputs)} | {*graph.initializers}
+    taken = {value.name for value in (*made.values(), *graph.inputs)}
+    taken |= {v.name for node in graph.all_nodes() for body in node.bodies for v in body.inputs}
     for key, value in made.items():
         label = _labelled(value.name, labels)
         if key not in ends and label not in taken:

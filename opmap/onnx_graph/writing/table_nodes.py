@@ -64,12 +64,12 @@ class TableNodes:
         constant: of the file.
 
     Attributes:
-        parts: what is there, by what it is and of how many bits.
+        exps: exponentials that are there, by their integer bits, see `gate_tables`.
     """
 
     def __init__(self, nodes: list[ir.Node], constant: Constants) -> None:
         self._nodes, self.constant = nodes, constant
-        self.parts: dict[tuple[str, int], ir.Value] = {}
+        self.exps: dict[int, ir.Value] = {}
         self._known: dict[Any, ir.Value] = {}
 
     def add(
@@ -84,7 +84,7 @@ class TableNodes:
         self._known[key] = made
         return made
 
-    def part(self, whole: ir.Value, outputs: Sequence[ir.Value], sizes: Sequence[int]) -> None:
+    def split(self, whole: ir.Value, outputs: Sequence[ir.Value], sizes: Sequence[int]) -> None:
         """Let `outputs` be the parts of so many rows."""
         name = self.constant.names.free(f"{whole.name}_sizes")
         counts = self.constant(name, np.array(sizes, np.int64))
