@@ -94,6 +94,12 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "1.56 drawn networks", _TESTS + "test_written_shuffle.py"),
     ),
     Rule(
+        "joined steps",
+        *(_OPERATORS, "operators.joined_steps:with_joined_steps"),
+        *((frozenset({Op.FULLY_CONNECTED, Op.PACK}),), any_target),
+        *("order of float sums", "8.7 TimeDistributed", _TESTS + "test_joined_steps.py"),
+    ),
+    Rule(
         "needless reshapes",
         *(_OPERATORS, "operators.needless_reshapes:without_reshapes", _BROADCAST, any_target),
         *(_EXACT, "1.09 drawn networks", _TESTS + "test_needless_reshapes.py"),
