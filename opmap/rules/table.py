@@ -79,7 +79,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "written GELU",
         *(_OPERATORS, "operators.written_gelu:with_gelu"),
-        *((frozenset({Op.TANH, Op.MUL, Op.ADD}),), any_target),
+        *((frozenset({Op.TANH, Op.MUL, Op.ADD}),), cpu),
         *("3e-7 of each number", "2.4 a layer", _TESTS + "test_written_gelu.py"),
     ),
     Rule(
