@@ -82,13 +82,19 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "written GELU",
         *(_OPERATORS, "operators.written_gelu:with_gelu"),
-        *((frozenset({Op.TANH, Op.MUL, Op.ADD}),), any_target),
+        *((frozenset({Op.TANH, Op.MUL, Op.ADD}),), cpu),
         *("3e-7 of each number", "2.4 a layer", _TESTS + "test_written_gelu.py"),
     ),
     Rule(
         "written upsampling",
         *(_OPERATORS, "operators.written_upsampling:with_upsampling", _REPEATED, any_target),
         *(_EXACT, "1.18 drawn networks", _TESTS + "test_written_upsampling.py"),
+    ),
+    Rule(
+        "joined steps",
+        *(_OPERATORS, "operators.joined_steps:with_joined_steps"),
+        *((frozenset({Op.FULLY_CONNECTED, Op.PACK}),), any_target),
+        *("order of float sums", "8.7 TimeDistributed", _TESTS + "test_joined_steps.py"),
     ),
     Rule(
         "needless reshapes",

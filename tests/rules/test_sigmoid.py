@@ -45,6 +45,7 @@ LOST = {
         (Op.ADD, ["s", "t"], "y"),
         PRODUCT,
     ),
+    "sigmoid, tanh, product": (SIGMOID, (Op.TANH, ["s"], "y"), PRODUCT),
     "sigmoid, factor, product": (SIGMOID, (Op.MUL, ["s", "b"], "y"), PRODUCT),
 }
 TOLD = {

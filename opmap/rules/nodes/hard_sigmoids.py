@@ -30,13 +30,16 @@ def join_hard_sigmoids(graph: ir.Graph, around: NodesAround) -> None:
     gone = set[int]()
     own = {id(node) for node in graph.nodes}
     for node in graph.nodes:
-        clip = _cut_before(node, reads)
-        if clip is None or id(clip) not in own:
+        clip, factor = _cut_before(node, reads), _factor(node)
+        if clip is None or factor is None or id(clip) not in own:
             continue
-        factor = _factor(node)
-        if factor is not None and (joined := _joined(clip, node, factor, reads, around.constants)):
-            made[id(node)] = joined
-            gone.add(id(clip))
+        if factor * _MOST == 1:
+            made[id(node)] = _hard_sigmoid(clip, node, factor)
+        elif (layer := _layer(clip, reads)) is not None and id(layer) in own:
+            made[id(node)] = _scaled_cut(layer, clip, node, factor, around.constants)
+        else:
+            continue
+        gone.add(id(clip))
     if made:
         graph.nodes = [made.get(id(node), node) for node in graph.nodes if id(node) not in gone]
 
@@ -67,19 +70,23 @@ def _factor(node: ir.Node) -> np.float32 | None:
     return factor if _LEAST <= factor <= 1 else None
 
 
-def _joined(
-    clip: ir.Node, node: ir.Node, factor: np.float32, reads: Counter[int], constants: Constants
-) -> ir.Node | None:
-    """What takes the place of a Clip and its product."""
-    if factor * _MOST == 1:
-        attributes = {"alpha": float(factor), "beta": 0.0}
-        return ir.Node(
-            "HardSigmoid", clip.inputs[:1], node.outputs, attributes=attributes, name=node.name
-        )
+def _hard_sigmoid(clip: ir.Node, node: ir.Node, factor: np.float32) -> ir.Node:
+    attributes = {"alpha": float(factor), "beta": 0.0}
+    made = clip.inputs[:1], node.outputs
+    return ir.Node("HardSigmoid", *made, attributes=attributes, name=node.name)
+
+
+def _layer(clip: ir.Node, reads: Counter[int]) -> ir.Node | None:
+    """The convolution of which nothing but `clip` reads the result."""
     source = clip.inputs[0]
-    layer = None if source is None else source.producer()
-    if layer is None or reads[id(source)] != 1 or not is_convolution(layer):
-        return None
+    layer = None if source is None or reads[id(source)] != 1 else source.producer()
+    return layer if layer is not None and is_convolution(layer) else None
+
+
+def _scaled_cut(
+    layer: ir.Node, clip: ir.Node, node: ir.Node, factor: np.float32, constants: Constants
+) -> ir.Node:
+    """The Clip of what `layer` makes by weights that have the factor in them."""
     scaled = [_scaled(each, factor, constants) for each in layer.inputs[1:]]
     layer.inputs = (layer.inputs[0], *scaled)
     most = constants.add(np.asarray(_MOST * factor), "most")

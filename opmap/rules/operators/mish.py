@@ -31,10 +31,10 @@ _MANY = 1024
 _LARGE = 20.0
 
 
-def _plan(found: Found, around: Surroundings) -> Emit | None:
+def _plan(found: Found, _: Surroundings) -> Emit | None:
     x, one = found[_X], found[_ONE]
     shapes = {tuple(t.shape) for part, t in found.tensors.items() if part is not _ONE}
-    if not is_known(*x.shape) or len(shapes) > 1 or not around.target.cpu_kernels:
+    if not is_known(*x.shape) or len(shapes) > 1:
         return None
     tensors = found.tensors.values()
     if any(t.type is not TensorType.FLOAT32 or t.is_quantized for t in tensors):

@@ -26,11 +26,20 @@ _SUMS = frozenset(
         Op.BATCH_MATMUL,
         Op.SOFTMAX,
         Op.QUANTIZE,
+        Op.LOGISTIC,  # near 0 it adds a half
     }
 )
-# They pass numbers on, scaled, moved or averaged, or one of several.
+# They pass numbers on, scaled, moved or averaged, or one of several. Of activations the steepest
+# one has a slope of 1.5.
 _PASSES = frozenset(
     {
+        Op.ABS,
+        Op.ELU,
+        Op.GELU,
+        Op.HARD_SWISH,
+        Op.RELU,
+        Op.RELU6,
+        Op.TANH,
         Op.MUL,
         Op.RESHAPE,
         Op.SQUEEZE,
