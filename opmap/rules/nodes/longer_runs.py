@@ -128,7 +128,11 @@ class _Longer:
 
 def _known_sizes(graph: ir.Graph, around: NodesAround) -> Mapping[int, Sizes]:
     """By the `id` of a value its shape: of tensors, and of what is computed between them."""
-    known = {key: sizes for key, (_, sizes) in around.sizes.items()}
+    known = dict[int, Sizes]()
+    for key, (value, sizes) in around.sizes.items():
+        other = tuple(size for size in value.shape or () if isinstance(size, int))
+        # A map has another number of channels if a rule has given it more.
+        known[key] = other if len(other) == len(sizes) else sizes
     for node in reversed(graph.nodes):
         sizes = known.get(id(node.outputs[0]))
         if sizes is None:
@@ -159,7 +163,8 @@ def _others_are_scalars(node: ir.Node, sizes: Sizes) -> bool:
 
 def _made(node: ir.Node, given: Sequence[Sizes | None]) -> Sizes | None:
     """The shape of all results of a node for those of its inputs, where it is known."""
-    kind, (first, *others), attributes = node.op_type, given, node.attributes
+    kind, (first, *others) = node.op_type, given
+    attributes: Mapping[str, Any] = node.attributes
     if first is None or node.domain:
         return None
     if kind in _ALIKE:
@@ -168,7 +173,7 @@ def _made(node: ir.Node, given: Sequence[Sizes | None]) -> Sizes | None:
         axes = node.constant(1)
         return None if axes is None else _with(first, {int(i) % len(first): 1 for i in axes})
     if kind == "Split" and attributes.get("num_outputs") == len(node.outputs):
-        axis = attributes.get("axis", 0)
+        axis = attributes.get("axis", 0) % len(first)
         return _with(first, {axis: first[axis] // len(node.outputs)})
     if None in others:
         return None
@@ -176,7 +181,7 @@ def _made(node: ir.Node, given: Sequence[Sizes | None]) -> Sizes | None:
     if kind in _BROADCASTING:
         return tuple(np.broadcast_shapes(*shapes))
     if kind == "Concat":
-        axis = attributes["axis"]
+        axis = attributes["axis"] % len(first)
         return _with(first, {axis: sum(each[axis] for each in shapes)})
     if kind == "Conv" and "pads" in attributes:
         return first[0], shapes[1][0], *_windows(first[2:], shapes[1][2:], attributes)
