@@ -132,10 +132,10 @@ class _Longer:
 def _known_sizes(graph: ir.Graph, around: NodesAround) -> Mapping[int, Sizes]:
     """By the `id` of a value its shape: of tensors, and of what is computed between them."""
     known = dict[int, Sizes]()
-    for key, (value, sizes) in around.sizes.items():
-        other = tuple(size for size in value.shape or () if isinstance(size, int))
+    for key, (value, noted) in around.sizes.items():
+        now = tuple(size for size in value.shape or () if isinstance(size, int))
         # A map has another number of channels if a rule has given it more.
-        known[key] = other if len(other) == len(sizes) else sizes
+        known[key] = now if len(now) == len(noted) else noted
     for node in reversed(graph.nodes):
         sizes = known.get(id(node.outputs[0]))
         if sizes is None:
@@ -149,9 +149,9 @@ def _known_sizes(graph: ir.Graph, around: NodesAround) -> Mapping[int, Sizes]:
             known.setdefault(id(computed[0]), sizes)
     for node in graph.nodes:
         given = [_sizes(value, known) for value in node.inputs]
-        sizes = _made(node, given) if given and id(node.outputs[0]) not in known else None
-        if sizes is not None:
-            known.update((id(value), sizes) for value in node.outputs if id(value) not in known)
+        made = _made(node, given) if given and id(node.outputs[0]) not in known else None
+        if made is not None:
+            known.update((id(value), made) for value in node.outputs if id(value) not in known)
     return known
 
 
