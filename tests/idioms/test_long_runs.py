@@ -54,7 +54,7 @@ ROWS: dict[str, tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]] = {
 @pytest.mark.parametrize("name", ROWS)
 def test_to_which_shape(name: str) -> None:
     shape, other, longer = ROWS[name]
-    assert long_runs._repeated(shape, other) == longer
+    assert long_runs.repeated_shape(shape, other) == longer
 
 
 @pytest.mark.parametrize("type", [TensorType.FLOAT32, TensorType.INT8, TensorType.INT32])
@@ -77,7 +77,7 @@ def test_same_numbers(
     model = one_op_model(op, operands, [made], OPTIONS[op]())
     feeds = [np.asarray(np.maximum(image.random(rng), 5))]
     (repeated,), _ = ours(model, feeds)
-    monkeypatch.setattr(long_runs, "_repeated", lambda shape, _: shape)
+    monkeypatch.setattr(long_runs, "repeated_shape", lambda shape, _: shape)
     np.testing.assert_array_equal(repeated, ours(model, feeds)[0][0])
     if op is not Op.DIV or not code:  # whose small quotients LiteRT shifts too far
         assert_close(repeated, litert(model, feeds)[0], 1, 1e-6, op.name)

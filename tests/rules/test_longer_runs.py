@@ -71,6 +71,8 @@ def test_runs(shape: tuple[int, ...], sizes: tuple[int, ...], run: int) -> None:
         ((96, 1, 1), (1, 96, 24, 24), None),
         ((8,), (1, 64, 64, 8), (1, 1, 64, 8)),
         ((1, 1), (0, 5), None),
+        ((7,), (1, 64, 64, 8), None),  # what no file may say
+        ((0,), (1, 64, 64, 8), None),
     ],
 )
 def test_longer_shapes(

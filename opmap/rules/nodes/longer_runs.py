@@ -76,7 +76,10 @@ class _Longer:
             own = _sizes(_stored(value), self._known)
             if value is None or own is None:
                 continue
-            constant = _stored(value).const_value is not None
+            tensor = _stored(value).const_value
+            constant = tensor is not None
+            if constant and tensor.array.shape != tensor.shape:
+                continue  # two to a byte
             longer = _longer(own, sizes) if constant else _longer_row(own, sizes)
             if longer is None or (constant and self._may_be_fused(node, place)):
                 continue
@@ -128,7 +131,11 @@ class _Longer:
 
 def _known_sizes(graph: ir.Graph, around: NodesAround) -> Mapping[int, Sizes]:
     """By the `id` of a value its shape: of tensors, and of what is computed between them."""
-    known = {key: sizes for key, (_, sizes) in around.sizes.items()}
+    known = dict[int, Sizes]()
+    for key, (value, noted) in around.sizes.items():
+        now = tuple(size for size in value.shape or () if isinstance(size, int))
+        # A map has another number of channels if a rule has given it more.
+        known[key] = now if len(now) == len(noted) else noted
     for node in reversed(graph.nodes):
         sizes = known.get(id(node.outputs[0]))
         if sizes is None:
@@ -142,9 +149,9 @@ def _known_sizes(graph: ir.Graph, around: NodesAround) -> Mapping[int, Sizes]:
             known.setdefault(id(computed[0]), sizes)
     for node in graph.nodes:
         given = [_sizes(value, known) for value in node.inputs]
-        sizes = _made(node, given) if given and id(node.outputs[0]) not in known else None
-        if sizes is not None:
-            known.update((id(value), sizes) for value in node.outputs if id(value) not in known)
+        made = _made(node, given) if given and id(node.outputs[0]) not in known else None
+        if made is not None:
+            known.update((id(value), made) for value in node.outputs if id(value) not in known)
     return known
 
 
@@ -159,8 +166,9 @@ def _others_are_scalars(node: ir.Node, sizes: Sizes) -> bool:
 
 def _made(node: ir.Node, given: Sequence[Sizes | None]) -> Sizes | None:
     """The shape of all results of a node for those of its inputs, where it is known."""
-    kind, (first, *others), attributes = node.op_type, given, node.attributes
-    if first is None or node.domain:
+    kind, (first, *others) = node.op_type, given
+    attributes: Mapping[str, Any] = node.attributes
+    if not first or node.domain:
         return None
     if kind in _ALIKE:
         return first
@@ -168,22 +176,34 @@ def _made(node: ir.Node, given: Sequence[Sizes | None]) -> Sizes | None:
         axes = node.constant(1)
         return None if axes is None else _with(first, {int(i) % len(first): 1 for i in axes})
     if kind == "Split" and attributes.get("num_outputs") == len(node.outputs):
-        axis = attributes.get("axis", 0)
+        axis = attributes.get("axis", 0) % len(first)
         return _with(first, {axis: first[axis] // len(node.outputs)})
     if None in others:
         return None
     shapes = [first, *(each for each in others if each is not None)]
     if kind in _BROADCASTING:
-        return tuple(np.broadcast_shapes(*shapes))
-    if kind == "Concat":
-        axis = attributes["axis"]
+        return _broadcast(*shapes)
+    if any(len(each) != len(first) for each in shapes[:2]) or len(first) < 2:
+        return None
+    if kind == "Concat" and all(len(each) == len(first) for each in shapes):
+        axis = attributes["axis"] % len(first)
         return _with(first, {axis: sum(each[axis] for each in shapes)})
-    if kind == "Conv" and "pads" in attributes:
+    if kind == "Conv" and len(attributes.get("pads", ())) == 2 * len(first[2:]):
         return first[0], shapes[1][0], *_windows(first[2:], shapes[1][2:], attributes)
-    if kind == "MatMul" and len(shapes[1]) > 1 < len(first):
-        lead = np.broadcast_shapes(first[:-2], shapes[1][:-2])
-        return (*lead, first[-2], shapes[1][-1])
+    if kind == "MatMul":
+        lead = _broadcast(first[:-2], shapes[1][:-2])
+        return None if lead is None else (*lead, first[-2], shapes[1][-1])
     return None
+
+
+def _broadcast(*shapes: Sizes) -> Sizes | None:
+    """The shape in which tensors broadcast; None where they do not."""
+    rank = max(map(len, shapes))
+    axes = zip(*((1,) * (rank - len(each)) + each for each in shapes), strict=True)
+    found = [set(axis) - {1} for axis in axes]
+    if any(len(axis) > 1 for axis in found):
+        return None
+    return tuple(axis.pop() if axis else 1 for axis in found)
 
 
 def _windows(cells: Sizes, window: Sizes, attributes: Mapping[str, Any]) -> Iterator[int]:
@@ -225,6 +245,8 @@ def _longer(own: Sizes, sizes: Sizes) -> Sizes | None:
     if 0 in sizes or len(own) > len(sizes) or _runs(own, sizes) < _LEAST_RUNS:
         return None
     whole = (1,) * (len(sizes) - len(own)) + own
+    if not all(a in (1, b) for a, b in zip(whole, sizes, strict=True)):
+        return None  # what the file says of a shape is wrong
     longer = whole if prod(own) == 1 else tuple(repeated_shape(whole, sizes))
     enough = 2 * _runs(longer, sizes) <= _runs(own, sizes)
     return longer if enough and prod(longer) <= _MOST_ELEMENTS else None

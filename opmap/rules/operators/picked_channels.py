@@ -286,5 +286,7 @@ def _after(op: View, numbers: Array) -> Array:
         assert cut is not None
         numbers = numbers[cut.slices]
     elif op.op is Op.GATHER:
-        numbers = numbers.take(_gathered(op), axis=op.options.axis)
+        place = _gathered(op)
+        assert place is not None
+        numbers = numbers.take(place, axis=op.options.axis)
     return numbers.reshape(op.output.shape)
