@@ -241,7 +241,7 @@ def _default(option: Any) -> Iterator[str]:
 
 
 def _words(function: Any) -> dict[str, str]:
-    """By parameter of a verb's function, what stands for its value."""
+    """The placeholder that the help shows for each parameter of a verb's function."""
     hints = typing.get_type_hints(unwrap(function))
     return {name: _word(hint) for name, hint in hints.items()}
 

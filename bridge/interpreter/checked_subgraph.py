@@ -129,7 +129,7 @@ class CheckedSubgraph:
 
     @property
     def kept(self) -> Mapping[str, Array]:
-        """By name, the arrays of what is kept; those of all subgraphs."""
+        """The arrays of all kept inputs by name, of all subgraphs."""
         return self._state.kept.arrays
 
     def ready(self) -> Self:

@@ -132,7 +132,7 @@ def _is_worth_it(body: Specialized) -> bool:
 
 
 def _repeated(loop: _Bounded) -> Finals:
-    """By place, the final values that a Loop carries."""
+    """The final values that a Loop carries, by position."""
     g, body = loop.g, loop.body
     kept, operators = _kept(body, loop.values, loop.limit)
     if not kept:

@@ -121,7 +121,7 @@ class _Chain:
 
     @classmethod
     def of(cls, parts: Parts, number: int, last: Operator) -> _Chain:
-        """Those up to `last`.
+        """The chain of datasets up to `last`.
 
         Raises:
             ModelError: what makes the dataset is not among the subgraph's operators.
