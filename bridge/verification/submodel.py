@@ -142,7 +142,7 @@ def _signatures(
     graph: SubGraph,
     place: Mapping[int, int],
 ) -> tuple[SignatureDef, ...]:
-    """The signatures that name all inputs and outputs that are left, and those of called subgraphs."""
+    """The signatures that name all inputs and outputs that are left; also of called subgraphs."""
     kept = []
     for each in model.signature_defs:
         if each.subgraph_index != subgraph:
