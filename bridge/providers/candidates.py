@@ -57,7 +57,7 @@ def candidates() -> list[Candidate]:
     told += [Candidate(name) for name in available_providers() if name not in names]
     order = device_order()
     here = {each: None for each in told if _here(each.provider)}  # two of a kind are one
-    return sorted(here, key=lambda each: _place(each, order))
+    return sorted(here, key=lambda each: _rank(each, order))
 
 
 def first_on(kind: str) -> Candidate:
@@ -89,7 +89,7 @@ def _had(kind: str) -> str:
     return f"{says}; to install one for a {kind}: {'; '.join(lines)}"
 
 
-def _place(candidate: Candidate, order: Sequence[tuple[str, str]]) -> int:
+def _rank(candidate: Candidate, order: Sequence[tuple[str, str]]) -> int:
     """Where a candidate stands in an order of providers and kinds of devices."""
     places = (
         place

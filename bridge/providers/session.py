@@ -393,7 +393,7 @@ class Session:
             else:
                 bound.bind_input(name, *place_of(array))
         except RuntimeError as error:  # of a type that it does not know
-            raise DelegateError(messages.said(error)) from error
+            raise DelegateError(messages.error_text(error)) from error
 
     def _keep(self, binding: Binding) -> None:
         """From now on use again the device memory that the first run has taken."""

@@ -78,7 +78,10 @@ def multiplied(
 ) -> ir.Value:
     """The numbers of 16-bit codes [N, I] times weights [M, I] of 8 bits and one scale, and a bias
     [M]. A scale for each row of weights is not known to all NPUs."""
-    terms = [read.reals(g, rows), CodeScale(unit, TensorType.INT8).reals(g, _kept(g, weights))]
+    terms = [
+        read.reals(g, rows),
+        CodeScale(unit, TensorType.INT8).reals(g, _signed_weights(g, weights)),
+    ]
     if bias is not None and bias.any():
         scale = read.unit * unit
         codes = g.constants.add(np.rint(bias / scale).astype(np.int32), "bias")
@@ -86,7 +89,7 @@ def multiplied(
     return g.op("Gemm", *terms, transB=1)
 
 
-def _kept(g: Graph, weights: Array) -> ir.Value:
+def _signed_weights(g: Graph, weights: Array) -> ir.Value:
     return g.constants.add(np.ascontiguousarray(weights, np.int8), "weights")
 
 
