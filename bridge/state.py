@@ -149,7 +149,7 @@ class Window:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the rows."""
+        """The shape of the rows."""
         return self.steps, self.width
 
     def fits(self, value: Array) -> bool:

@@ -201,7 +201,7 @@ def _count(g: Graph, scores: ir.Value) -> ir.Value:
 
 
 def _cut(g: Graph, values: ir.Value, places: ir.Value, count: ir.Value) -> ir.Value:
-    """Those at the first places, and zeros at the others."""
+    """The values at the first `count` positions, and zeros at the others."""
     return g.op("Where", g.op("Less", places, count), values, g.constant(0, np.float32))
 
 

@@ -82,7 +82,7 @@ def scales_of_rows(table: TensorView, output: TensorView) -> npt.NDArray[np.floa
 
 
 def codes_of_table(table: TensorView) -> npt.NDArray[np.int8]:
-    """Those of a constant table; TFLite reads uint8 codes as int8 ones."""
+    """The codes of a constant table; TFLite reads uint8 codes as int8 ones."""
     return np.asarray(table.data).view(np.int8)
 
 

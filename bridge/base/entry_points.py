@@ -16,7 +16,7 @@ OPERATORS, DECODERS, PROVIDERS = (
 
 
 def installed(group: str) -> dict[str, EntryPoint]:
-    """By name, what is installed of a group; of one name the first."""
+    """The installed entry points of a group by name. If two have one name, the first counts."""
     return {point.name: point for point in reversed(list(entry_points(group=group)))}
 
 

@@ -114,14 +114,14 @@ def hashtable_find(op: View, g: BatchedGraph) -> None:
     _, keys, default = op.inputs
     if keys is None or g.is_batched(default):
         raise Unbatchable("its default differs between the samples")
-    places = [_handle(op, g), _place(keys, g), g.same(default)]
+    places = [_handle(op, g), _key_rows(keys, g), g.same(default)]
     if g.is_batched(keys):
         one_input(op, keys, places, g)
     else:
         g.copy(op, places, [g.result_same(op.output)])
 
 
-def _place(keys: TensorView, g: BatchedGraph) -> int:
+def _key_rows(keys: TensorView, g: BatchedGraph) -> int:
     if not g.is_batched(keys):
         return g.same(keys)
     return g.rows(keys) if g.has_rows(keys) else g.stacked(keys)

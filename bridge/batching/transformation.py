@@ -187,7 +187,7 @@ def _batched(
 
 
 def _counts(graph: BatchedGraph, sample: Specialized) -> dict[int, int]:
-    """By output that is padded, the place of the sizes of its samples, under a name of its own."""
+    """The output with the sizes of the samples, for each padded output; it has its own name."""
     found = {index: graph.counts[index] for index in sample.outputs if index in graph.counts}
     taken = {graph.source.tensors[index].name for index in sample.outputs}
     for index, place in found.items():

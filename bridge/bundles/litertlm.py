@@ -137,12 +137,14 @@ def litertlm_entries(content: memoryview) -> tuple[list[Entry], dict[str, Any]]:
         if size < 0 or each.end_offset > len(content):
             raise MalformedBundle(f"section {name!r} leaves the file", each.begin_offset)
         kind = MODEL if each.data_type == _MODEL_TYPE else TYPES.get(each.data_type, FILE)
-        entry = Entry(name, kind, each.begin_offset, size, size, properties=_said(each.items))
+        entry = Entry(
+            name, kind, each.begin_offset, size, size, properties=_metadata_values(each.items)
+        )
         entries.append(entry)
     spans = [(each.offset, each.offset + each.size, each.name) for each in entries]
     check_disjoint([(0, end, "the header"), *spans])
     said = header.system_metadata.entries if header.system_metadata else ()
-    return entries, _said(said)
+    return entries, _metadata_values(said)
 
 
 def _header(content: memoryview) -> tuple[Header, int]:
@@ -179,7 +181,7 @@ def _names(objects: tuple[SectionObject, ...]) -> list[str]:
 
 
 def _wished(section: SectionObject) -> str:
-    said = _said(section.items)
+    said = _metadata_values(section.items)
     kind = TYPES.get(section.data_type, f"section_type_{section.data_type}").lower()
     model = re.sub(r"[^A-Za-z0-9_]+", "_", str(said.get("model_type", ""))).strip("_")[:80]
     name = (model.lower() or kind).removeprefix("tf_lite_")
@@ -188,5 +190,5 @@ def _wished(section: SectionObject) -> str:
     return f"{name}.{kind}" if model else kind
 
 
-def _said(items: tuple[KeyValue, ...]) -> dict[str, Any]:
+def _metadata_values(items: tuple[KeyValue, ...]) -> dict[str, Any]:
     return {each.key: each.value.value for each in items if each.value is not None}

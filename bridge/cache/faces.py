@@ -51,7 +51,7 @@ def _are_below(places: Sequence[int], count: int) -> bool:
 
 
 class _Tensors:
-    """By index, tensors made of their rows when somebody asks."""
+    """Tensors by index. Each is built from its stored row at the first access."""
 
     def __init__(self, rows: Mapping[int, Row]) -> None:
         self._rows = rows

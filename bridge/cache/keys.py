@@ -128,7 +128,7 @@ def library_stamp() -> str:
     """When this library was installed; of one that runs from its sources, when each file of it was
     changed last; of one in an archive or a frozen program, when that file was."""
     if not os.path.isfile(__file__):
-        return short(*_whole())
+        return short(*_library_file())
     record = _installation()
     if record is not None:
         return short(record, _stamps(record))
@@ -145,7 +145,7 @@ def _installation() -> str | None:
     return records[0] if len(records) == 1 and os.path.isfile(records[0]) else None
 
 
-def _whole() -> list[Any]:
+def _library_file() -> list[Any]:
     """The zip archive or the program that the library is in. Where neither is a file that can be
     looked at, nothing is the same the next time."""
     path = _PACKAGE

@@ -83,12 +83,12 @@ class StoredEntry:
         return whole
 
     def rows(self) -> Sequence[Row]:
-        """Of the placements."""
+        """The rows of the placements."""
         rows: Sequence[Row] = self.document.rest()["placements"]
         return rows
 
     def scopes(self) -> Mapping[str, Any]:
-        """By place, the plans of the subgraph and of those that it calls."""
+        """The plans of the subgraph and of the subgraphs that it calls, by their position."""
         scopes: Mapping[str, Any] = self.document.rest()["scopes"]
         return scopes
 
@@ -111,7 +111,7 @@ class StoredEntry:
 
     @property
     def called(self) -> Sequence[Mapping[str, Any]]:
-        """Of the sessions in plans of called subgraphs, what they are made of."""
+        """The stored rows of the sessions in plans of called subgraphs."""
         called: Sequence[Mapping[str, Any]] = self.document.hot["called"]
         return called
 

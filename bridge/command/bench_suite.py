@@ -242,14 +242,14 @@ def _axis() -> str:
 
 
 def _across(time: float) -> float:
-    return _place(time, _TICKS_OF_TIME) * (_WIDTH - _EDGE - 60) + _EDGE
+    return _position(time, _TICKS_OF_TIME) * (_WIDTH - _EDGE - 60) + _EDGE
 
 
 def _up(ratio: float) -> float:
-    return (1 - _place(ratio, _TICKS_OF_RATIO)) * (_HEIGHT - _EDGE) + 10
+    return (1 - _position(ratio, _TICKS_OF_RATIO)) * (_HEIGHT - _EDGE) + 10
 
 
-def _place(value: float, ticks: Sequence[float]) -> float:
+def _position(value: float, ticks: Sequence[float]) -> float:
     """Where a value is between the first and the last tick, 0 to 1."""
     inside = min(max(value, ticks[0]), ticks[-1])
     return math.log(inside / ticks[0]) / math.log(ticks[-1] / ticks[0])

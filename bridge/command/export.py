@@ -348,7 +348,7 @@ def _checked(
     options: dict[str, Any],
     written: Written,
 ) -> dict[str, str]:
-    """By output, how far it is from the interpreter's.
+    """The difference of each output from the interpreter's, as text.
 
     Raises:
         ExportMismatch: one is too far.

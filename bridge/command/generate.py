@@ -135,7 +135,7 @@ def generate(
     assert asked is not None
     said = [*before, {"role": "user", "content": asked}] if before else asked
     stream = model.stream(said, template=template, **choices)
-    interrupted = not _said(stream, aloud=not as_json)
+    interrupted = not _print_answer(stream, aloud=not as_json)
     if as_json:
         speed = {"tokens_per_second": stream.result.tokens_per_second}
         say_json({**asdict(stream.result), **speed})
@@ -162,7 +162,7 @@ def _converse(
             return
         messages.append({"role": "user", "content": line.strip()})
         stream = model.stream(messages, **choices)
-        _said(stream, aloud=True)
+        _print_answer(stream, aloud=True)
         result = stream.result
         messages.append({"role": "assistant", "content": result.text})
         say("")
@@ -172,7 +172,7 @@ def _converse(
             return
 
 
-def _said(stream: Stream, *, aloud: bool) -> bool:
+def _print_answer(stream: Stream, *, aloud: bool) -> bool:
     """Take all pieces of an answer; False after Ctrl-C, which ends it where it is."""
     try:
         for piece in stream:

@@ -123,9 +123,9 @@ class VerbCommand(TyperCommand):
     def told(self, ctx: Any) -> Told:
         """What the help says."""
         words = _words(self.callback)
-        options = sorted((e for e in self.get_params(ctx) if not _is_argument(e)), key=_place)
-        own = [_option(each, words) for each in options if not _place(each)]
-        shared = [_option(each, words) for each in options if _place(each)]
+        options = sorted((e for e in self.get_params(ctx) if not _is_argument(e)), key=_option_rank)
+        own = [_option(each, words) for each in options if not _option_rank(each)]
+        shared = [_option(each, words) for each in options if _option_rank(each)]
         arguments = [_argument(each) for each in self.params if _is_argument(each)]
         return Told(*_heading(ctx, self.help), arguments, own, shared)
 
@@ -135,14 +135,14 @@ def _find_models(given: dict[str, Any]) -> None:
     for name in ("model", "models", "bundle"):
         value = given.get(name)
         if isinstance(value, list | tuple):
-            given[name] = [_found(each) for each in value]
+            given[name] = [_local_path(each) for each in value]
         elif value is not None:
-            given[name] = _found(value)
+            given[name] = _local_path(value)
             if given[name] is not value and given.get("out", "") is None:
                 given["out"] = os.curdir  # and not beside the model, in the cache
 
 
-def _found(path: Any) -> Any:
+def _local_path(path: Any) -> Any:
     """A path, as a text still or as what it becomes, of a file."""
     return path if os.path.lexists(path) else hub.local_file(os.fspath(path)) or path
 
@@ -183,7 +183,7 @@ def _is_argument(parameter: Any) -> bool:
     return bool(parameter.param_type_name == "argument")
 
 
-def _place(option: Any) -> int:
+def _option_rank(option: Any) -> int:
     """Where the help tells an option: those of a verb alone come first, as they are declared."""
     return max(_SHARED.index(name) + 1 if name in _SHARED else 0 for name in option.opts)
 
@@ -241,7 +241,7 @@ def _default(option: Any) -> Iterator[str]:
 
 
 def _words(function: Any) -> dict[str, str]:
-    """By parameter of a verb's function, what stands for its value."""
+    """The placeholder that the help shows for each parameter of a verb's function."""
     hints = typing.get_type_hints(unwrap(function))
     return {name: _word(hint) for name, hint in hints.items()}
 

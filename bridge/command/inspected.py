@@ -42,7 +42,7 @@ class Inspected:
 
     @cached_property
     def costs(self) -> Costs:
-        """Of the primary subgraph."""
+        """The costs of the primary subgraph."""
         return costs(self.model)
 
     @property

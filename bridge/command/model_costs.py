@@ -24,7 +24,7 @@ Shapes = Sequence[TensorView | None]
 
 @record
 class Costs:
-    """Of one subgraph, at the shapes that the file declares.
+    """The costs of one subgraph at the shapes that the file declares.
 
     Args:
         parameters: elements of constants that are floats or have a scale, of all subgraphs.
@@ -75,13 +75,13 @@ def _is_parameter(view: TensorView) -> bool:
 
 
 def _window(inputs: Shapes, outputs: Shapes) -> int:
-    """Of a convolution: a filter's elements but for its output channels, at each output."""
+    """The products of a convolution: each output takes the elements of one channel's filter."""
     kernel, out = inputs[1], outputs[0]
     return 0 if kernel is None or out is None else math.prod(kernel.shape[1:]) * _count(out)
 
 
 def _deep_window(inputs: Shapes, outputs: Shapes) -> int:
-    """Of CONV_3D, whose output channels come last."""
+    """The products of CONV_3D, whose filter has its output channels last."""
     kernel, out = inputs[1], outputs[0]
     return 0 if kernel is None or out is None else math.prod(kernel.shape[:-1]) * _count(out)
 
@@ -101,7 +101,7 @@ def _transposed(inputs: Shapes, outputs: Shapes) -> int:
 
 
 def _matrix(inputs: Shapes, outputs: Shapes) -> int:
-    """Of FULLY_CONNECTED: a row of weights at each output."""
+    """The products of FULLY_CONNECTED: each output takes a row of weights."""
     weights, out = inputs[1], outputs[0]
     if weights is None or out is None or not weights.shape:
         return 0
@@ -109,7 +109,7 @@ def _matrix(inputs: Shapes, outputs: Shapes) -> int:
 
 
 def _batched_matrix(inputs: Shapes, outputs: Shapes) -> int:
-    """Of BATCH_MATMUL: the inner size times the elements of the output."""
+    """The products of BATCH_MATMUL: the inner size times the elements of the output."""
     left, right, out = inputs[0], inputs[1], outputs[0]
     if left is None or right is None or out is None or min(left.rank, right.rank, out.rank) < 2:
         return 0
@@ -119,7 +119,7 @@ def _batched_matrix(inputs: Shapes, outputs: Shapes) -> int:
 
 
 def _recurrent(inputs: Shapes, outputs: Shapes) -> int:
-    """Of recurrent layers: every weight is used once for each row of the input."""
+    """The products of recurrent layers: each row of the input takes every weight once."""
     given = inputs[0]
     if given is None or not given.shape:
         return 0

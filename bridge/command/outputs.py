@@ -146,7 +146,7 @@ def _values_text(output: Output) -> str:
 
 
 def as_json(outputs: Sequence[Output], *, limit: int | None = _VALUES) -> dict[str, Any]:
-    """By name, type, shape, what is known of the values, and the values themselves.
+    """The outputs by name, each with its type, shape, answer and values.
 
     Args:
         limit: larger outputs have no ``values``; None: all have.

@@ -43,11 +43,11 @@ def placed(
     except BridgeError as error:
         return Counter(), on_the_command_line(str(error)), ""
     found = interpreter.delegation()
-    rows = Counter((row.operator, row.version, _place(row), row.reason) for row in found)
+    rows = Counter((row.operator, row.version, _runner_text(row), row.reason) for row in found)
     return rows, "", found[0].choice if found else ""
 
 
-def _place(row: Placement) -> str:
+def _runner_text(row: Placement) -> str:
     """The delegate, the providers of its session where they are not the delegate's alone, and the
     precision of floats where the delegate has a choice."""
     said = [] if row.provider in ("", row.delegate) else [row.provider]

@@ -261,7 +261,7 @@ def _description(model: Path, setup: Setup, worker: Worker) -> dict[str, Any]:
 
 
 def _digest(path: Path, setup: Setup) -> str:
-    """Of the bytes of a model, and of the constants that it has in other files."""
+    """A digest of a model file and of the other files that hold its constants."""
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256")
     budgets, roots = setup.arguments["budgets"], setup.arguments["external_roots"]

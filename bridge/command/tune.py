@@ -76,13 +76,13 @@ def tune(
         rows.append({"model": str(model), **layers, "seconds": took, "file": str(table.path)})
         failed = failed or not table.is_saved
         if not as_json:
-            say(f"{model.name}: {_said(counts, took, table)}")
+            say(f"{model.name}: {_summary(counts, took, table)}")
     if as_json:
         say_json(rows)
     raise typer.Exit(int(failed))
 
 
-def _said(counts: Mapping[str, int], took: float, table: TuningTable) -> str:
+def _summary(counts: Mapping[str, int], took: float, table: TuningTable) -> str:
     """What was timed, and where the results are."""
     if not counts:
         return "no layer has several lowerings"

@@ -199,7 +199,7 @@ def verify(
             onnx_file=onnx,
             mapping=None if value_map is None else _mapping(value_map),
             reference=reference,
-            inputs=_given(given, source, file) if inputs else Random(samples, steps, seed),
+            inputs=_file_samples(given, source, file) if inputs else Random(samples, steps, seed),
             tolerance=Tolerance(tolerance, quanta),
             settings=_on_device(settings, file, limits),
             profiled_runs=_PROFILED * (bool(html or overlay) if profile is None else profile),
@@ -294,7 +294,7 @@ class _Files:
         say(text, error=self.quiet)
 
 
-def _given(given: _Files, source: Model, path: Path) -> list[dict[int, Array]]:
+def _file_samples(given: _Files, source: Model, path: Path) -> list[dict[int, Array]]:
     """A sample of the files; of a folder of images one each."""
     limits: dict[str, Any] = {"external_roots": source.external_roots, "budgets": source.budgets}
     interpreter = Interpreter(path, resolver=given.resolver, **limits)

@@ -70,7 +70,7 @@ def _style(verdict: Verdict) -> str:
 
 
 def _print_times(result: RuntimeResult) -> None:
-    """Of the operators that take the longest."""
+    """Print the times of the slowest operators."""
     timed = [(op.milliseconds, op) for op in result.operators if op.milliseconds is not None]
     if not timed:
         return
@@ -82,7 +82,7 @@ def _print_times(result: RuntimeResult) -> None:
 
 
 def _print_operators(result: RuntimeResult) -> None:
-    """Those that are off by themselves, the first ones; else those that round otherwise."""
+    """Print the first operators that are off by themselves, or those that round otherwise."""
     off = [each for each in result.operators if each.within is False]
     what = "operator off by itself" if off else "operator that rounds otherwise"
     off = off or [each for each in result.operators if each.rounds_otherwise]

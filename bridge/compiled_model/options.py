@@ -110,14 +110,14 @@ class Options(VendorOptions):
 
     @property
     def cpu_options(self) -> CpuOptions:
-        """Of the CPU, to change."""
+        """The options of the CPU, which a caller may change."""
         if self._cpu_options is None:
             self._cpu_options = CpuOptions()
         return self._cpu_options
 
     @property
     def gpu_options(self) -> GpuOptions:
-        """Of the GPU, to change."""
+        """The options of the GPU, which a caller may change."""
         if self._gpu_options is None:
             self._gpu_options = GpuOptions()
         return self._gpu_options

@@ -20,7 +20,7 @@ class QualcommLogLevel(IntEnum):
 
 
 class QualcommDspPerformanceMode(IntEnum):
-    """Of Qualcomm's DSP."""
+    """How fast Qualcomm's DSP runs, and how much power it may take."""
 
     DEFAULT = 0
     SUSTAINED_HIGH_PERFORMANCE = 1
@@ -34,7 +34,7 @@ class QualcommDspPerformanceMode(IntEnum):
 
 
 class QualcommHtpPerformanceMode(IntEnum):
-    """Of Qualcomm's HTP."""
+    """How fast Qualcomm's HTP runs, and how much power it may take."""
 
     DEFAULT = 0
     SUSTAINED_HIGH_PERFORMANCE = 1
@@ -156,21 +156,21 @@ class IntelOpenVinoOptions:
 
 
 class VendorOptions:
-    """Those of `Options` that are for vendors; each is made when it is first read."""
+    """The vendors' part of `Options`; each object is created at its first access."""
 
     _qualcomm_options: QualcommOptions | None
     _intel_openvino_options: IntelOpenVinoOptions | None
 
     @property
     def qualcomm_options(self) -> QualcommOptions:
-        """Of Qualcomm's library, to change."""
+        """The options of Qualcomm's library, which a caller may change."""
         if self._qualcomm_options is None:
             self._qualcomm_options = QualcommOptions()
         return self._qualcomm_options
 
     @property
     def intel_openvino_options(self) -> IntelOpenVinoOptions:
-        """Of LiteRT's plug-in for OpenVINO, to change."""
+        """The options of LiteRT's plug-in for OpenVINO, which a caller may change."""
         if self._intel_openvino_options is None:
             self._intel_openvino_options = IntelOpenVinoOptions()
         return self._intel_openvino_options

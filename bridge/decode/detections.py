@@ -209,7 +209,7 @@ def best_detections(
     sigmoid: bool = False,
     by_class: bool = False,
 ) -> Outputs:
-    """Of each box its surest class, then those that overlap no surer one.
+    """Take the best class of each box, then drop boxes that overlap a better one.
 
     Args:
         boxes: left, top, right and bottom, [N, 4].
@@ -358,7 +358,7 @@ def _maps(layers: Layers, height: int, width: int) -> Iterator[Array]:
 
 
 def _sizes(layers: Layers, height: int, width: int) -> Iterator[tuple[int, int, int]]:
-    """Of each map its rows, its columns, and how many anchors a cell has."""
+    """The rows, the columns and the anchors of a cell of each feature map."""
     for stride, same in groupby(layers.strides):
         yield -(-height // stride), -(-width // stride), layers.anchors * len(list(same))
 

@@ -98,7 +98,7 @@ class Network:
         return layout.height, layout.width
 
     def read_by_heads(self, outputs: int) -> list[int]:
-        """Of how many channels the 1 x 1 convolutions are made that give so many."""
+        """The input channels of the 1 x 1 convolutions that have so many output channels."""
         shapes = [tuple(tensor.shape) for tensor in self.graph.tensors]
         heads = {shape[3] for shape in shapes if len(shape) == 4 and shape[:3] == (outputs, 1, 1)}
         return sorted(heads)

@@ -142,7 +142,7 @@ class _Along:
 
     @classmethod
     def of(cls, at: Array, count: int, *, border: bool) -> _Along:
-        """Of places in 32nds, in a picture of so many pixels."""
+        """The samples at positions in 32nds of a pixel, in a picture of `count` pixels."""
         if border:
             at = np.clip(at, 0, (count - 1) * _PARTS)
         low = np.clip(at // _PARTS, 0, max(count - 2, 0))

@@ -75,7 +75,7 @@ def export_bundle(bundle: Bundle, folder: str | os.PathLike[str], **options: Any
 
 
 def _file_names(entries: Sequence[Entry]) -> Mapping[str, str]:
-    """By the name of a model, its file; the folders of nested bundles become a part of it."""
+    """The file of each model by its name; names of nested bundles become part of the file's."""
     plain = [each.name.replace("/", ".").removesuffix(".tflite") for each in entries]
     stems = distinct_names([shortened(name) for name in plain], "{name}_{number}")
     return {each.name: f"{stem}.onnx" for each, stem in zip(entries, stems, strict=True)}
@@ -130,7 +130,7 @@ def _several(
 
 
 def _signature_files(stem: str, keys: Sequence[str]) -> dict[str, str]:
-    """By its key, the file of each signature; and that of their weights."""
+    """The file of each signature by its key, and the file of their weights."""
     names = portable_names(keys)
     files = {key: f"{stem}.{name}.onnx" for key, name in zip(keys, names, strict=True)}
     return {**files, WEIGHTS: f"{stem}.weights"}

@@ -160,14 +160,14 @@ def _differences(
                 laid = [each["name"] in form.nchw for each in details]
                 fed = zip(session.inputs, map(_laid, values, laid), strict=False)
                 found = session.run({**(sizes.states(named) if change else {}), **dict(fed)})
-                yield named, _found(session, found, interpreter, views, form)
+                yield named, _output_differences(session, found, interpreter, views, form)
             if not named or len(tried) > 1:
                 break
     if refused is not None and not tried:
         raise refused
 
 
-def _found(
+def _output_differences(
     session: OnnxSession,
     values: Sequence[Any],
     interpreter: Interpreter,

@@ -91,7 +91,7 @@ def _set(graphs: Iterable[Specialized]) -> Iterator[VariableKey]:
 
 
 def _starts(graphs: Iterable[Specialized]) -> Mapping[VariableKey, set[int]]:
-    """By variable, the subgraphs that run once and set it; a table that differs is refused."""
+    """The subgraphs that initialize each variable."""
     found = defaultdict[VariableKey, set[int]](set)
     for graph in graphs:
         for op in graph.operators:

@@ -59,7 +59,7 @@ _CONSTANT = re.compile(r"(arith\.constant|tfl\.pseudo_q?const|[cC]onst|cst)\d*")
 
 
 def first_values(graph: Specialized, resolver: BoundResolver) -> dict[int, Array]:
-    """By tensor, the value that each variable has before the first run.
+    """The value of each variable before the first run, by its tensor.
 
     What CALL_ONCE runs is run for it. A variable that nothing gives a value has none.
 

@@ -36,7 +36,7 @@ class Generated:
 
     @property
     def tokens_per_second(self) -> float:
-        """Of the decoding."""
+        """Generated tokens per second, without the time of the prompt."""
         return self.decode_steps / self.decode_seconds if self.decode_seconds else 0.0
 
 

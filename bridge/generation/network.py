@@ -225,7 +225,7 @@ class Network:
         raise GenerationError(f"no model in the bundle has a signature that decodes: {models}")
 
     def _all_embedders(self, bundle: Bundle) -> dict[str, Embedder]:
-        """By role, what makes the inputs that are no tokens."""
+        """The embedders of the inputs that are no tokens, by role."""
         found = {}
         for role, name in _EMBEDDERS.items():
             if role in self._decode.inputs:

@@ -152,7 +152,7 @@ def mask_of(detail: Detail, start: int, count: int, window: int) -> Array:
 def caches_of(
     signatures: Mapping[str, Mapping[str, Sequence[str]]], metadata: LanguageMetadata
 ) -> dict[str, dict[str, str]]:
-    """By signature, the inputs that are caches, and the outputs that are their next values.
+    """The cache inputs of each signature, with the outputs that are their next values.
 
     Raises:
         GenerationError: prefill and decode signatures call a cache differently.

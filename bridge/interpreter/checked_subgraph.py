@@ -132,7 +132,7 @@ class CheckedSubgraph:
 
     @property
     def kept(self) -> Mapping[str, Array]:
-        """By name, the arrays of what is kept; those of all subgraphs."""
+        """The arrays of all kept inputs by name, of all subgraphs."""
         return self._state.kept.arrays
 
     def ready(self) -> Self:
@@ -369,7 +369,7 @@ def _whole_index(index: SupportsIndex) -> int:
         ) from None
 
 
-def _whole(sizes: Array) -> Array:
+def _as_integers(sizes: Array) -> Array:
     """Floats and truth values as integers, where they are whole numbers."""
     if sizes.dtype.kind not in "bf":
         return sizes
@@ -388,7 +388,7 @@ def _sizes(shape: npt.ArrayLike) -> Shape:
         raise AbsentSizeError("Shape should be 1D, of whole numbers instead of None.")
     if sizes.ndim != 1:
         raise TensorError(f"Shape should be 1D instead of {sizes.ndim}.")
-    sizes = _whole(sizes)
+    sizes = _as_integers(sizes)
     if sizes.size and sizes.dtype.kind not in "iu":
         raise ResizeError(f"Tensor cannot be resized to {sizes.tolist()}: sizes are whole numbers")
     if sizes.size and sizes.max() > LARGEST_SIZE:

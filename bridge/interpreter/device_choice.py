@@ -94,9 +94,9 @@ def device_choice(arguments: Mapping[str, Any]) -> DeviceChoice:
     model = digest(file.content) if folder is None else file_digest(folder, file)
     rows = [astuple(each) for each in found]
     key = key_of(model, {**request, "candidates": rows, "seconds": seconds_to_try()})
-    choice = _FOUND.get(key) or _kept(folder, key)
+    choice = _FOUND.get(key) or _stored_choice(folder, key)
     if choice is None:
-        choice = _found(found, request, arguments, file)
+        choice = _tried_choice(found, request, arguments, file)
         _keep(folder, key, choice, arguments)
     _FOUND[key] = choice
     return choice
@@ -137,7 +137,7 @@ def _request(arguments: Mapping[str, Any], resolver: str) -> dict[str, Any]:
     }
 
 
-def _found(
+def _tried_choice(
     found: Sequence[Candidate],
     request: Mapping[str, Any],
     arguments: Mapping[str, Any],
@@ -221,7 +221,7 @@ def _folder(choice: Any) -> CacheFolder | None:
     return chosen_folder(choice) or chosen_folder(default_folder())
 
 
-def _kept(folder: CacheFolder | None, key: str) -> DeviceChoice | None:
+def _stored_choice(folder: CacheFolder | None, key: str) -> DeviceChoice | None:
     document = None if folder is None else folder.read(key)
     if document is None:
         return None

@@ -129,7 +129,7 @@ class SubgraphExecutor:
 
     @property
     def resized(self) -> Mapping[int, Shape]:
-        """By tensor, the shapes that were asked for in place of the file's."""
+        """The shapes that the caller set in place of the file's, by tensor."""
         return self._shapes
 
     @property
@@ -394,7 +394,7 @@ class SubgraphExecutor:
         return self._graph.tensors[index].data
 
     def load_times(self, read: float) -> LoadTimes:
-        """Of the last allocation; `read` is what reading the file took."""
+        """The times of the last allocation; `read` is the time of reading the file."""
         assert self.plan is not None
         if self._taken is not None:
             return placements.LoadTimes(read, 0.0, 0.0)

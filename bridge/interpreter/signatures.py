@@ -252,7 +252,7 @@ class _Call:
 def _kept(
     signature: Signature, keep: Collection[str] | Mapping[str, str]
 ) -> dict[str, tuple[int, int]]:
-    """By name, the input that is kept and the output that is its next value."""
+    """The subgraph input and output of each kept input, by its name."""
     if isinstance(keep, str):
         raise TensorError(f"keep is {keep!r}, expected a collection of names")
     pairs = keep if isinstance(keep, Mapping) else {name: name for name in sorted(keep)}

@@ -88,7 +88,7 @@ _ELSEWHERE = {
 
 
 def mediapipe_layout() -> Mapping[str, Mapping[str, Any]]:
-    """By module, its names."""
+    """The names of each module."""
     made = {theirs: _names(ours) for theirs, ours in _rows()}
     made["mediapipe"] |= {"__version__": MEDIAPIPE_VERSION}
     running = "mediapipe.tasks.python.{0}.core.{0}_task_running_mode"

@@ -75,7 +75,7 @@ class DeclaredSubgraph(Protocol):
 
     @property
     def tensors(self) -> Sequence[Tensor]:
-        """By index."""
+        """The tensors of the subgraph by index."""
 
     @property
     def inputs(self) -> Sequence[int]:

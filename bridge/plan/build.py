@@ -79,7 +79,7 @@ def _places(
     variables: Collection[int],
     memory_of: Callable[[str], DeviceMemory | None],
 ) -> dict[tuple[str, int], DeviceTensor]:
-    """By backend and tensor, what one session makes and another of the backend reads."""
+    """The device memory of tensors that pass between two sessions of one backend."""
     read: dict[str, set[int]] = {}
     for part in sessions:
         read.setdefault(part.backend, set()).update(tensor.index for tensor in part.inputs)
@@ -139,7 +139,7 @@ class Plan:
 
     @property
     def arrays(self) -> dict[int, Array]:
-        """By tensor index, the buffers of inputs, outputs and what crosses partitions."""
+        """The buffers of inputs, outputs and tensors between partitions, by tensor index."""
         return self.memory.arrays
 
     def call(self) -> Call:

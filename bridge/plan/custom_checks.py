@@ -26,7 +26,7 @@ _RELATIVE, _UNITS = 1e-5, 4
 
 
 def checked_operators(graph: Specialized, resolver: BoundResolver) -> list[OperatorView[Any]]:
-    """Those of `graph` to compare. One that sets variables is not: it would set them twice."""
+    """The operators of `graph` to compare: those that set variables would set them twice."""
     if not resolver.registered:
         return []
     return [op for op in graph.operators if resolver.is_checked(op) and not op.variables()]

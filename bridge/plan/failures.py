@@ -83,7 +83,7 @@ def _run_alone(
 def _inputs(
     op: OperatorView[Any], part: Partition, memory: Memory, context: PlanContext
 ) -> dict[int, Array]:
-    """By index, the inputs of `op`: what its partition makes of them is made once more."""
+    """The inputs of `op` by index; its partition computes them once more."""
     before, wanted = _needed(op, part.operators)
     made = {tensor.index for tensor in wanted}
     values = {t.index: memory.value(t) for t in op.present_inputs() if t.index not in made}

@@ -115,7 +115,7 @@ def allocated(
     variables = {
         index: state.variable(key, graph.tensors[index]) for index, key in graph.variables.items()
     }
-    kept = [tensor for tensor in _kept(graph, parts) if tensor.index not in variables]
+    kept = [tensor for tensor in _fixed_tensors(graph, parts) if tensor.index not in variables]
     try:
         arrays = {tensor.index: blank(tensor)() for tensor in kept}
     except (MemoryError, ValueError) as error:  # ValueError: numpy has no such array
@@ -125,7 +125,7 @@ def allocated(
     return Memory(arrays, variables, kept=state.kept.place(graph.subgraph, arrays))
 
 
-def _kept(graph: Specialized, parts: Sequence[Partition]) -> list[TensorView]:
+def _fixed_tensors(graph: Specialized, parts: Sequence[Partition]) -> list[TensorView]:
     """The tensors that stand in the same array at each invoke."""
     tensors = {index: graph.tensors[index] for index in (*graph.inputs, *graph.outputs)}
     for part in parts:

@@ -87,7 +87,7 @@ def _are_in_order(operators: Operators) -> bool:
 
 
 def predecessors(operators: Operators) -> dict[int, set[int]]:
-    """By operator index, those that have to run before it.
+    """The operators that have to run before each operator, by index.
 
     They make what it reads; or both use a variable, and one of them sets it.
     """

@@ -40,7 +40,7 @@ _OF_TOKENS = frozenset({"RotaryEmbedding", "TensorScatter"})
 
 @record
 class Wholes:
-    """By tensor index, what a session has in place of the interpreter's tensor."""
+    """The tensors that a session has in place of the interpreter's, by tensor index."""
 
     inputs: dict[int, Whole] = field(default_factory=dict)
     outputs: dict[int, Whole] = field(default_factory=dict)

@@ -110,7 +110,7 @@ class Recorder:
         kept["free"] = meter.allowed(RESULTS) - getattr(meter.budgets, RESULTS)
 
     def called(self) -> list[dict[str, Any]]:
-        """Of the sessions in plans of called subgraphs, what they are made of."""
+        """The rows to store for the sessions in plans of called subgraphs."""
         plans = [kept["plan"] for scope, kept in self.scopes.items() if scope]
         sessions = [step for plan in plans for step in plan["steps"] if step and step["graph"]]
         return [{name: step[name] for name in _MADE_OF} for step in sessions]

@@ -143,7 +143,7 @@ def _try(session: Session, inputs: Sequence[BoundaryTensor]) -> None:
 def _providers(
     part: Partition, session: Session, delegate: Delegate, context: PlanContext
 ) -> dict[int, str]:
-    """By operator, the execution providers that its nodes were given to.
+    """The execution providers that run the nodes of each operator.
 
     An operator whose nodes were merged into others has those of the operators beside it.
 

@@ -62,16 +62,16 @@ class Entry(Protocol):
 
     @property
     def called(self) -> Sequence[Mapping[str, Any]]:
-        """Of the sessions in plans of called subgraphs, what they are made of."""
+        """The stored rows of the sessions in plans of called subgraphs."""
 
     def graph(self, row: Row) -> StoredGraph:
         """What the row of a session's graph describes."""
 
     def rows(self) -> Sequence[Row]:
-        """Of the placements."""
+        """The rows of the placements."""
 
     def scopes(self) -> Mapping[str, Any]:
-        """By place, the plans of the subgraph and of those that it calls."""
+        """The plans of the subgraph and of the subgraphs that it calls, by their position."""
 
 
 @record
@@ -262,7 +262,7 @@ class StoredPlan:
 
     @property
     def arrays(self) -> dict[int, Array]:
-        """By tensor index, the buffers of inputs, outputs and what crosses partitions."""
+        """The buffers of inputs, outputs and tensors between partitions, by tensor index."""
         return self.memory.arrays
 
     @property

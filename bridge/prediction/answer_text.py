@@ -16,10 +16,10 @@ _MOST_BOXES = 50
 def lines_of(answer: Answer) -> list[str]:
     """What is found, a line each."""
     names = [f"names: {answer.names}"] if answer.names else []
-    return [*_found(answer), *names, *([f"lacks: {answer.lacks}"] if answer.lacks else [])]
+    return [*_answer_lines(answer), *names, *([f"lacks: {answer.lacks}"] if answer.lacks else [])]
 
 
-def _found(answer: Answer) -> Iterator[str]:
+def _answer_lines(answer: Answer) -> Iterator[str]:
     yield from answer.texts
     if answer.classes:
         rows = [(each.name, *_scores([each], answer.classes)) for each in answer.classes]
@@ -52,10 +52,10 @@ def _placed(sides: Sequence[float], size: Size | None) -> Iterable[float | int]:
     if size is None:
         return [round(number, 3) for number in numbers]
     scale = (*size, *size)
-    return [_whole(number * side) for number, side in zip(numbers, scale, strict=True)]
+    return [_rounded(number * side) for number, side in zip(numbers, scale, strict=True)]
 
 
-def _whole(number: float) -> int:
+def _rounded(number: float) -> int:
     return round(number) if math.isfinite(number) else 0
 
 
@@ -69,7 +69,7 @@ def _point_lines(thing: Points, size: Size | None) -> Iterator[str]:
         x, y = (
             (round(place[0], 3), round(place[1], 3))
             if size is None
-            else (_whole(place[0] * size[0]), _whole(place[1] * size[1]))
+            else (_rounded(place[0] * size[0]), _rounded(place[1] * size[1]))
         )
         sure = "" if thing.sure is None else _percent(float(thing.sure[number]))
         rows.append((f"  {name}", str(x), str(y), sure))

@@ -29,7 +29,7 @@ Named = TypeVar("Named")
 def columns_of(
     batch: Mapping[str, Column], inputs: Sequence[InputColumn], named: Mapping[str, str]
 ) -> dict[str, str]:
-    """By input, the column of `batch` that it reads.
+    """The column of `batch` that each input reads.
 
     Args:
         named: columns by input, where the caller has named them.

@@ -185,7 +185,7 @@ def _only(inputs: Sequence[InputColumn]) -> InputColumn:
 def read_columns(
     table: Table, inputs: Sequence[InputColumn], columns: Columns
 ) -> Mapping[str, Sequence[str]]:
-    """By input, the columns of a table that it reads: several of numbers, or one.
+    """The columns of a table that each input reads: one, or several of numbers.
 
     Raises:
         InputError: an input has none.

@@ -94,7 +94,7 @@ class Csv:
             yield from reader
 
     def _names(self) -> list[str]:
-        """Of the columns; pyarrow would look for the types of a whole block first."""
+        """The names of the columns. pyarrow would first look for the types of a whole block."""
         with open(self._path, encoding="utf-8-sig", errors="replace", newline="") as file:
             try:
                 names = next(filter(None, csv.reader(_lines(file))), [])

@@ -92,7 +92,7 @@ class Block:
 
     @property
     def valid(self) -> Array:
-        """By row, whether it has values."""
+        """Whether each row has values."""
         return np.array([error is None for error in self.errors], np.bool_)
 
     @property
@@ -171,7 +171,7 @@ def is_long(column: OutputColumn) -> bool:
 
 
 def _top(column: OutputColumn, rows: Array, count: int) -> Array:
-    """By row, its best classes with their scores, as a text."""
+    """The best classes of each row with their scores, as text."""
     real = rows.astype(np.float32)
     real = (
         (real - np.float32(column.zero_point)) * np.float32(column.scale) if column.scale else real
@@ -186,7 +186,7 @@ def _top(column: OutputColumn, rows: Array, count: int) -> Array:
 
 
 def no_values(columns: Iterable[ResultColumn]) -> list[Array]:
-    """Of columns, those of no row."""
+    """The arrays of the columns for a result without rows."""
     return [
         ragged([]) if each.row is None else np.zeros((0, *each.row), _in_memory(each.dtype))
         for each in columns

@@ -99,7 +99,7 @@ class RowModel:
         return self._read(), self._metadata
 
     def run(self, columns: Sequence[Array | list[Array]]) -> list[Array]:
-        """By output, what the rows [n, ...] by input give.
+        """The outputs for rows [n, ...] of the inputs.
 
         Args:
             columns: arrays, or lists of arrays where rows have different shapes.

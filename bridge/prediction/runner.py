@@ -56,7 +56,7 @@ class Runner:
         self._padded = _padded(details, len(outputs))
 
     def __call__(self, rows: Sequence[Array]) -> list[Array]:
-        """By output, the rows [n, ...] that those by input, [n, ...], give.
+        """The outputs [n, ...] for rows [n, ...] of the inputs.
 
         Raises:
             BridgeError: as `Interpreter.allocate_tensors` and `Interpreter.invoke`.
@@ -120,7 +120,7 @@ class Runner:
 
 
 def _padded(details: Sequence[Details], outputs: int) -> dict[int, tuple[int, list[int]]]:
-    """By output of a batch that is padded, the place of its counts and the axes that they count."""
+    """The output with the sizes of each padded output, and the axes that they measure."""
     axes = [np.flatnonzero(each["shape_signature"][1:] < 0).tolist() for each in details[:outputs]]
     padded = [place for place, found in enumerate(axes) if found]
     counts = range(outputs, len(details))

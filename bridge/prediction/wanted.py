@@ -53,7 +53,7 @@ class Wanted:
 
 
 def kept_cells(table: Any, names: Sequence[str], path: str) -> list[list[str]]:
-    """By column that is kept, the texts of its cells; empty ones of what is no table.
+    """The cells of each copied column as text; empty where the input is no table.
 
     Raises:
         InputError: the table has no such column.

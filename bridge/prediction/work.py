@@ -109,7 +109,7 @@ class Worker:
                     waiting.append((len(block.sources), row))
                 block.sources.append(unit.path)
                 block.numbers.append(number)
-                block.errors.append(_said(row) if isinstance(row, Exception) else None)
+                block.errors.append(_error_line(row) if isinstance(row, Exception) else None)
                 if isinstance(row, list):
                     size += sum(array.nbytes for array in row)
                 if len(waiting) >= ahead or size >= _AHEAD_BYTES:
@@ -142,7 +142,7 @@ class Worker:
             if not isinstance(row, Exception):
                 return
             if count == _MANY:
-                said = f"none of the first {_MANY} rows of {unit.path} fits: {_said(row)}"
+                said = f"none of the first {_MANY} rows of {unit.path} fits: {_error_line(row)}"
                 raise InputError(f"{said}{self._line(table)}")
 
     def _line(self, table: Any) -> str:
@@ -182,7 +182,7 @@ class Worker:
             return [result_values(self._outputs, made, self._setup.wanted.top)]
         except _FAILURES as error:
             if len(waiting) == 1:
-                block.errors[waiting[0][0]] = _said(error)
+                block.errors[waiting[0][0]] = _error_line(error)
                 return []
         return [part for each in waiting for part in self._run([each], block)]
 
@@ -212,7 +212,7 @@ def _column(rows: Sequence[Array]) -> Array | list[Array]:
     return np.stack(rows) if len({row.shape for row in rows}) == 1 else list(rows)
 
 
-def _said(error: Exception) -> str:
+def _error_line(error: Exception) -> str:
     """What an error says, in a line."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror

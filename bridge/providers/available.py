@@ -39,7 +39,7 @@ class ProviderReport:
 
     @property
     def precisions(self) -> Sequence[str]:
-        """Of floats, those that can be asked for."""
+        """The precisions of floats that a caller can choose."""
         return list(traits_of(self.name).precisions)
 
 

@@ -13,7 +13,7 @@ from tflite_ort.base.records import record
 from tflite_ort.opmap.onnx_graph.serialization import serialized
 from tflite_ort.providers import messages
 from tflite_ort.providers.available import load_plugins
-from tflite_ort.providers.names import of_kind, said_name
+from tflite_ort.providers.names import providers_of_kind, said_name
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.session import ORT_ERRORS, available_providers, devices
 from tflite_ort.providers.traits import TRAITS, traits_of
@@ -57,7 +57,7 @@ def candidates() -> list[Candidate]:
     told += [Candidate(name) for name in available_providers() if name not in names]
     order = device_order()
     here = {each: None for each in told if _here(each.provider)}  # two of a kind are one
-    return sorted(here, key=lambda each: _place(each, order))
+    return sorted(here, key=lambda each: _rank(each, order))
 
 
 def first_on(kind: str) -> Candidate:
@@ -85,11 +85,11 @@ def _had(kind: str) -> str:
         if each.kind in (row := traits_of(each.provider)).emulates and kind in row.kinds
     ]
     says = f"; {', '.join(emulators)} has an emulator here, by its own name" if emulators else ""
-    lines = (f"{said_name(name)}: {TRAITS[name].install}" for name in of_kind(kind))
+    lines = (f"{said_name(name)}: {TRAITS[name].install}" for name in providers_of_kind(kind))
     return f"{says}; to install one for a {kind}: {'; '.join(lines)}"
 
 
-def _place(candidate: Candidate, order: Sequence[tuple[str, str]]) -> int:
+def _rank(candidate: Candidate, order: Sequence[tuple[str, str]]) -> int:
     """Where a candidate stands in an order of providers and kinds of devices."""
     places = (
         place

@@ -138,7 +138,7 @@ def odd_channels(op: View) -> bool:
     return odd and outputs % 4 == 0 and tuple(window) != (1, 1)
 
 
-def without(position: int) -> Callable[[View], bool]:
+def lacks(position: int) -> Callable[[View], bool]:
     """Whether an input is absent."""
     return lambda op: len(op.inputs) <= position or op.inputs[position] is None
 

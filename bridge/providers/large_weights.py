@@ -67,7 +67,7 @@ def _of_few_channels(graph: ir.Graph) -> dict[str, ir.Value]:
 def _only_read_by(
     readers: AbstractSet[tuple[str, int]], graph: ir.Graph, values: Mapping[str, ir.Value]
 ) -> dict[str, ir.Value]:
-    """Those that no other nodes read, nor the same ones as other inputs."""
+    """The values that only `readers` take: nodes by their type and the position of the input."""
     others = {
         value.name for value, node, place in graph.reads() if (node.op_type, place) not in readers
     }

@@ -15,7 +15,7 @@ _PLACES = "|".join(
 )
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """The message of one of ONNX Runtime's errors in a line, without the place in its source."""
     message = str(error)
     if isinstance(error, UnicodeDecodeError):
@@ -30,4 +30,4 @@ def failure(what: str, error: Exception) -> DelegateError:
         what: the end of a sentence about ONNX Runtime.
         error: what it raised.
     """
-    return DelegateError(f"ONNX Runtime {what}: {said(error)}")
+    return DelegateError(f"ONNX Runtime {what}: {error_text(error)}")

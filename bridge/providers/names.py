@@ -38,7 +38,7 @@ def said_name(provider: str) -> str:
 
 
 def known_short_names() -> list[str]:
-    """Of the providers that can be had, also of those that are not installed."""
+    """The short names of all known providers, installed or not."""
     return [short_name(each) for each in TO_BE_HAD] + [TRAITS[each].also for each in _ALSO.values()]
 
 
@@ -48,7 +48,7 @@ def brought_by(name: str) -> str:
     return "" if found is None else f"; to install it: {TRAITS[found].install}"
 
 
-def of_kind(kind: str) -> list[str]:
+def providers_of_kind(kind: str) -> list[str]:
     """The providers that can be had and that have devices of a kind."""
     rows = {name: TRAITS[name] for name in TO_BE_HAD}
     return [name for name, row in rows.items() if kind in (*row.kinds, *row.precisions_on)]

@@ -24,7 +24,7 @@ def _plain() -> Target:
 
 
 @cache
-def _made(graphs: Callable[[], Target]) -> Target:
+def _call(graphs: Callable[[], Target]) -> Target:
     return graphs()
 
 
@@ -171,7 +171,7 @@ class ProviderTraits:
     @property
     def target(self) -> Target:
         """What graphs for it are made of."""
-        return _made(self.graphs)
+        return _call(self.graphs)
 
     def rounding(self, op: conditions.View) -> Rounding:
         """How far from TFLite's its results of `op` may be."""

@@ -123,12 +123,12 @@ class Weights:
 
     @classmethod
     def of(cls, array: Array) -> Weights:
-        """Those of an array of their type."""
+        """Weights that are an array of their own type."""
         return cls(array, onnxruntime.OrtValue.ortvalue_from_numpy(array))
 
     @classmethod
     def packed(cls, array: Array, shape: Sequence[int], onnx_type: int) -> Weights:
-        """Those of a type of which a byte holds two."""
+        """Weights of a type of 4 bits, two in a byte."""
         # ONNX Runtime wants an array of the tensor's shape, of which it reads half the bytes.
         strides = np.empty(shape, np.int8).strides
         codes = np.lib.stride_tricks.as_strided(array.view(np.int8), shape, strides)
@@ -393,7 +393,7 @@ class Session:
             else:
                 bound.bind_input(name, *place_of(array))
         except RuntimeError as error:  # of a type that it does not know
-            raise DelegateError(messages.said(error)) from error
+            raise DelegateError(messages.error_text(error)) from error
 
     def _keep(self, binding: Binding) -> None:
         """From now on use again the device memory that the first run has taken."""

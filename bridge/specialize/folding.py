@@ -113,7 +113,7 @@ def _is_large(op: OperatorView[Any]) -> bool:
 
 
 def _bytes_made(op: OperatorView[Any]) -> int:
-    """Of the outputs whose shapes are known."""
+    """The bytes of the outputs whose shapes are known."""
     return sum(math.prod(out.shape) * out.dtype.itemsize for out in op.outputs if not out.dynamic)
 
 
@@ -191,7 +191,7 @@ def run_kernel(
 
 
 def _array(result: Any) -> Array:
-    """Of a single element numpy makes a scalar, of a single text its bytes."""
+    """A result as an array: numpy returns a scalar for a single element, bytes for a text."""
     return np.asarray(result, object if isinstance(result, bytes) else None)
 
 

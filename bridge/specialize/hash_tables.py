@@ -24,7 +24,7 @@ def table_key(table_id: int) -> VariableKey:
 
 
 def constant_tables(model: Model) -> Tables:
-    """By key, what the tables hold once something is imported, where that is always the same.
+    """The contents of the tables that always import the same, by key.
 
     A table keeps what is imported first. Of a subgraph, only its first import into a table can be
     that; these have to import the same constants wherever they are, since the caller chooses which

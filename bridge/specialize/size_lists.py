@@ -151,7 +151,7 @@ def _elements(tensor: TensorView) -> Array:
     return np.full(tensor.shape, None, np.object_) if tensor.sizes is None else tensor.sizes
 
 
-def whole(tensors: Sequence[TensorView]) -> list[Array] | None:
+def complete_lists(tensors: Sequence[TensorView]) -> list[Array] | None:
     """The values of lists of sizes that are known entirely."""
     arrays = []
     for tensor in tensors:

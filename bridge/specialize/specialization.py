@@ -52,7 +52,7 @@ from tflite_ort.specialize.computed_sizes import PADDING, bytes_of, check_result
 from tflite_ort.specialize.folding import OF_SHAPE, folded
 from tflite_ort.specialize.hash_tables import constant_tables
 from tflite_ort.specialize.resources import NAMES, Contents, Resources
-from tflite_ort.specialize.size_lists import whole, with_size_lists
+from tflite_ort.specialize.size_lists import complete_lists, with_size_lists
 from tflite_ort.versioning.registry import Pair, Registry
 
 Array = npt.NDArray[Any]
@@ -205,7 +205,7 @@ class _Specializer:
         constants = folded(op, self.kernels, self.meter)
         if constants is None:
             op = with_size_lists(op, self.kernels)
-            constants = whole(op.outputs)
+            constants = complete_lists(op.outputs)
         if constants is None or not op.outputs:
             return op, False
         return replace(op, outputs=tuple(_with_data(op.outputs, constants))), True

@@ -62,7 +62,7 @@ class Classes:
         self._network, self._threshold = network, options.score_threshold
 
     def __call__(self, array: Array, **named: Any) -> list[Classifications]:
-        """By output, the classes that are to be given, best first."""
+        """The classes to return for each output, best first."""
         found = self._network(array, **named)
         return [
             head.found(found[scores], choice, self._threshold, found[classes])

@@ -119,7 +119,7 @@ class Landmark:
 
 @dataclass
 class HandLandmarkerResult:
-    """By hand: which it is, and its 21 points."""
+    """For each hand, which one it is, and its 21 points."""
 
     handedness: list[list[Category]]
     hand_landmarks: list[list[NormalizedLandmark]]
@@ -149,7 +149,7 @@ class FaceLandmarkerResult:
 
 @dataclass
 class PoseLandmarkerResult:
-    """By person, 33 points."""
+    """The 33 points of each person."""
 
     pose_landmarks: list[list[NormalizedLandmark]]
     pose_world_landmarks: list[list[Landmark]]

@@ -58,14 +58,14 @@ _FACE_LINES: Sequence[tuple[Sequence[Connection], Color | None, Color]] = (
 
 
 def get_default_hand_landmarks_style() -> Mapping[int, DrawingSpec]:
-    """By point of a hand."""
+    """The style of each point of a hand."""
     colors = {point: color for color, points in _FINGERS.items() for point in points}
     colors |= dict.fromkeys(_PALM, _RED)
     return {point: DrawingSpec(colors[point], _FILLED, _RADIUS) for point in HandLandmark}
 
 
 def get_default_hand_connections_style() -> Lines:
-    """By line of a hand."""
+    """The style of each line of a hand."""
     return {
         pair: DrawingSpec(color, _PALM_LINE if color == _GRAY else _FINGER_LINE)
         for color, lines in _HAND_LINES.items()
@@ -89,12 +89,12 @@ def get_default_face_mesh_contours_style(i: int = 0) -> Lines:
 
 
 def get_default_face_mesh_tesselation_style() -> DrawingSpec:
-    """Of all lines of the mesh of a face."""
+    """The style of all lines of a face mesh."""
     return DrawingSpec(_GRAY, _MESH_LINE)
 
 
 def get_default_face_mesh_iris_connections_style() -> Lines:
-    """By line of the irises."""
+    """The style of each line of the irises."""
     sides = (_FACE.FACE_LANDMARKS_LEFT_IRIS, _GREEN), (_FACE.FACE_LANDMARKS_RIGHT_IRIS, _RED)
     return {
         pair: DrawingSpec(color, _CONTOUR_LINE) for lines, color in sides for pair in _pairs(lines)
@@ -102,7 +102,7 @@ def get_default_face_mesh_iris_connections_style() -> Lines:
 
 
 def get_default_pose_landmarks_style() -> Mapping[int, DrawingSpec]:
-    """By point of a body."""
+    """The style of each point of a body."""
     return {
         point: DrawingSpec(
             _WHITE if point is PoseLandmark.NOSE else _LEFT if "LEFT" in point.name else _RIGHT

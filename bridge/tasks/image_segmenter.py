@@ -39,7 +39,7 @@ class ImageSegmenter(VisionTask[ImageSegmenterResult]):
 
     @property
     def labels(self) -> list[str]:
-        """Of the classes; empty without metadata."""
+        """The names of the classes; empty without metadata."""
         return list(self._network.labels)
 
     segment = VisionTask._on_image
@@ -48,7 +48,7 @@ class ImageSegmenter(VisionTask[ImageSegmenterResult]):
 
     def _result(self, frame: Frame) -> ImageSegmenterResult:
         if self._network.kind.preparation is None:
-            found = found_at(self._network, with_alpha(frame.pixels, 0))
+            found = segmented(self._network, with_alpha(frame.pixels, 0))
         else:
             found = self._network(frame.pixels, roi=frame.rect)
         return masks_of(found, self._options)
@@ -63,7 +63,7 @@ def check_wanted(options: Any) -> None:
         raise ValueError("At least one of CONFIDENCE_MASK and CATEGORY_MASK must be asked for.")
 
 
-def found_at(network: Network, pixels: Array) -> Mapping[str, Array]:
+def segmented(network: Network, pixels: Array) -> Mapping[str, Array]:
     """What a network finds that reads a picture [height, width, 4] at its own size."""
     size = np.array([pixels.shape[1], pixels.shape[0]], np.float32)
     return network(resized(pixels, *network.kind.facts["size"]), size=size)

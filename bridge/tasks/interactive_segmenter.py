@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tflite_ort.decode.networks import INTERACTIVE
 from tflite_ort.tasks.containers import ImageSegmenterResult, NormalizedKeypoint
 from tflite_ort.tasks.image import Image, pixels_of, with_alpha
-from tflite_ort.tasks.image_segmenter import check_wanted, found_at, masks_of
+from tflite_ort.tasks.image_segmenter import check_wanted, masks_of, segmented
 from tflite_ort.tasks.network import networks
 from tflite_ort.tasks.options import BaseOptions, ImageProcessingOptions, region
 from tflite_ort.tasks.task import Task
@@ -102,7 +102,7 @@ class InteractiveSegmenter(Task):
         radius = max(_rounded(max(width, height) / _SIDE), 1)
         pointed = with_alpha(pixels, disc((height, width), roi.at(width, height), radius))
         region(image_processing_options, width, height, roi=False)
-        return masks_of(found_at(self._network, pointed), self._options)
+        return masks_of(segmented(self._network, pointed), self._options)
 
 
 # What MediaPipe 1.2 calls them.

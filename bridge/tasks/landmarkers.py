@@ -123,7 +123,7 @@ class Landmarker(DetectingTask[Result]):
         raise NotImplementedError
 
     def _distinct(self, found: list[Found], size: Size) -> list[Found]:
-        """Those that are not the same."""
+        """The found ones, each once."""
         return found
 
 

@@ -27,7 +27,7 @@ def resized(pixels: Array, height: int, width: int) -> Array:
 
 
 def _averaged(pixels: Array, height: int, width: int) -> Array:
-    """By means of areas: sums along rows first, in float32 as OpenCV adds them."""
+    """Resize by the means of areas: sums along rows first, in float32 as OpenCV adds them."""
     rows, columns = pixels.shape[0] / height, pixels.shape[1] / width
     if rows == int(rows) and columns == int(columns):
         return _whole_areas(pixels, int(rows), int(columns))
@@ -36,7 +36,7 @@ def _averaged(pixels: Array, height: int, width: int) -> Array:
 
 
 def _whole_areas(pixels: Array, rows: int, columns: int) -> Array:
-    """By means of areas that are whole pixels."""
+    """Resize by the means of areas of whole pixels."""
     height, width = pixels.shape[0] // rows, pixels.shape[1] // columns
     parts = pixels.reshape(height, rows, width, columns, -1)
     sums = parts.sum(axis=(1, 3), dtype=np.int64)
@@ -90,7 +90,7 @@ def _interpolated(pixels: Array, height: int, width: int) -> Array:
 
 
 def _neighbours(count: int, wanted: int) -> tuple[Array, Array]:
-    """Of each new line the two old ones beside it, and their shares of 2048; [2, wanted] each."""
+    """The two old lines beside each new one, and their shares of 2048; [2, wanted] each."""
     places = ((np.arange(wanted) + 0.5) * (count / wanted) - 0.5).astype(np.float32)
     low = np.floor(places)
     part = places - low

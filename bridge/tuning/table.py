@@ -123,13 +123,13 @@ def layer_key(op: OperatorView[Any]) -> str:
 
     The values of constants and of scales do not matter.
     """
-    inputs = ["-" if tensor is None else _said(tensor) for tensor in op.inputs]
-    outputs = map(_said, op.outputs)
+    inputs = ["-" if tensor is None else _tensor_text(tensor) for tensor in op.inputs]
+    outputs = map(_tensor_text, op.outputs)
     options = ", ".join(f"{key}={value}" for key, value in _facts(op.options).items())
     return f"{op.name} {' '.join(inputs)} -> {' '.join(outputs)} {{{options}}}"
 
 
-def _said(tensor: TensorView) -> str:
+def _tensor_text(tensor: TensorView) -> str:
     kind = "const " if tensor.is_constant else ""
     scales = "" if tensor.quantization is None or not tensor.quantization.per_channel else "*"
     sizes = "x".join(map(str, tensor.shape))

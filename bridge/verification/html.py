@@ -248,7 +248,7 @@ def _worst(result: RuntimeResult) -> Values | None:
 
 
 def _pictures(values: Sequence[Values]) -> Sequence[tuple[str, Picture]]:
-    """Of each tensor once: the worst one may be an output too."""
+    """Pictures of the values, one for each tensor: the worst one may be an output too."""
     by_index = {each.index: each for each in values}
     found = [
         (each.name, picture_of(np.asarray(each.reference), np.asarray(each.got)))

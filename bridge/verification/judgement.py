@@ -27,7 +27,7 @@ _TOP = 5
 
 
 def agreement(got: Array, want: Array) -> Scores | None:
-    """Of what a runtime gave and the reference; None if they are not vectors of scores."""
+    """How well two results agree; None if they are not vectors of scores."""
     if not (_are_scores(got) and _are_scores(want)):
         return None
     if got.size != want.size:
@@ -37,7 +37,7 @@ def agreement(got: Array, want: Array) -> Scores | None:
 
 
 def total(found: Sequence[Scores | None]) -> Scores | None:
-    """Of several samples; None if one is not a vector of scores, or there is none."""
+    """The scores of several samples together; None without samples or without vectors of scores."""
     known = [each for each in found if each is not None]
     if not known or len(known) < len(found):
         return None
@@ -130,7 +130,7 @@ class Outputs:
     def results(
         self, spread: Mapping[int, Difference], tolerance: Tolerance
     ) -> tuple[tuple[OutputResult, ...], tuple[OutputResult, ...]]:
-        """Of the outputs, and of the variables."""
+        """The results of the outputs and of the variables."""
         outputs, state = (
             tuple(
                 self._found[index].result(spread.get(index), tolerance)
@@ -142,7 +142,7 @@ class Outputs:
         return outputs, state
 
     def values(self) -> Iterator[Values]:
-        """Of the first sample."""
+        """The values of the first sample."""
         yield from (self._found[index].first for index in self._outputs if index in self._found)
 
 
@@ -178,7 +178,7 @@ class _Output:
 
 
 def verdict_of(found: Difference, spread: Difference | None, tolerance: Tolerance) -> Verdict:
-    """Of one output."""
+    """The verdict on one output."""
     if found.exact:
         return Verdict.EXACT
     if spread is not None and found.as_near_as(spread, SAMPLED):

@@ -65,7 +65,7 @@ class LitertProcess:
         self._ask({"do": "invoke"}, {f"i{at}": array for at, array in enumerate(inputs)})
 
     def outputs(self) -> list[Array]:
-        """Of the last inference, by position."""
+        """The outputs of the last inference, by position."""
         found = self._ask({"do": "outputs"})
         return [found[f"o{at}"] for at in range(len(found))]
 

@@ -127,7 +127,7 @@ class Worker:
         interpreter.invoke()
 
     def _outputs(self) -> dict[str, Array]:
-        """By position, as ``o0``."""
+        """The outputs by position; the first is ``o0``."""
         outputs = enumerate(self._interpreter.get_output_details())
         return {f"o{at}": self._value(detail["index"]) for at, detail in outputs}
 

@@ -233,7 +233,7 @@ class OnnxRuntime:
         targets: Mapping[int, str],
         given: Sequence[Tensors],
     ) -> Iterator[Tensors]:
-        """Of each sample, what `nodes` make of the values `borders`."""
+        """The results of `nodes` for the values `borders` of each sample."""
         names, session = list(targets.values()), None
         for sample in given:
             feeds = {n: self._form[n].to_value(sample[index]) for n, index in borders.items()}
@@ -271,7 +271,7 @@ class OnnxRuntime:
     # What stands for what ----------------------------------------------------------------------
 
     def _matched(self, known: Tensors) -> dict[str, list[int]]:
-        """By value, the tensors that it may stand for and whose right value is known."""
+        """The tensors that each value may stand for, where the right result is known."""
         graph = self.model.subgraphs[0]
         by_map = {name: tensor_index(graph, each) for name, each in self.mapping.items()}
         right = {*known, *graph.inputs}

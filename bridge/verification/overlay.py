@@ -205,7 +205,7 @@ def _times(result: RuntimeResult, keys: Callable[[OperatorResult], list[str]]) -
 def _places(
     report: Report, result: RuntimeResult, keys: Callable[[OperatorResult], list[str]]
 ) -> Overlay:
-    """Of the subgraphs that others call too."""
+    """Where each operator ran, also in subgraphs that others call."""
     values = {key: op.runs_on for op in result.operators if op.runs_on for key in keys(op)}
     values.pop(_RESERVED, None)
     called: dict[str, dict[str, Value]] = {}

@@ -21,7 +21,7 @@ def as_verified(model: Model) -> Model:
 
 
 def _with_result_types(model: Model) -> Model:
-    """Of the primary subgraph."""
+    """The model with the result types that TFLite gives, in its primary subgraph."""
     first, *others = model.subgraphs
     tensors, views = list(first.tensors), tensor_views(model, 0)
     for number in range(len(first.operators)):

@@ -42,7 +42,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Of an output that is a list of scores: in how many of `samples` the best classes agree.
+    """How often the best classes of an output agree, among `samples`.
 
     Args:
         top1: the best class is the same.

@@ -61,7 +61,7 @@ class Runtime(Protocol):
         ...
 
     def outputs(self, sample: Sample) -> Iterator[Tensors]:
-        """Of each run of a sample, the outputs and variables that can be read."""
+        """The readable outputs and variables after each run of a sample."""
         ...
 
     def tensors(
@@ -170,7 +170,7 @@ class _OfFiles:
     def _runs(
         self, alone: Model, outputs: Sequence[int], samples: Iterable[Sequence[Array]]
     ) -> Iterator[Tensors]:
-        """Of each sample, what the model `alone` gives, by index of `outputs`."""
+        """The results of the model `alone` for each sample, by index of `outputs`."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -275,7 +275,7 @@ def invoke(interpreter: Interpreter, inputs: Tensors) -> None:
 
 
 def read(interpreter: Interpreter, wanted: Sequence[int]) -> Tensors:
-    """Those of the tensors that it keeps."""
+    """The wanted tensors that the interpreter keeps."""
     found = {}
     for index in wanted:
         try:

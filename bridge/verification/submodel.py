@@ -109,7 +109,7 @@ def _tensors(
 
 
 def _scale_tensors(tensor: Tensor) -> dict[str, int]:
-    """By field of its quantisation, the tensors that hold scales or zero points."""
+    """The tensors that hold scales or zero points, by field of the quantization."""
     details = None if tensor.quantization is None else tensor.quantization.details
     if not isinstance(details, _WITH_SCALE_TENSORS):
         return {}
@@ -142,7 +142,7 @@ def _signatures(
     graph: SubGraph,
     place: Mapping[int, int],
 ) -> tuple[SignatureDef, ...]:
-    """Those of the subgraph that name all that is left, and those of called subgraphs."""
+    """The signatures that name all inputs and outputs that are left; also of called subgraphs."""
     kept = []
     for each in model.signature_defs:
         if each.subgraph_index != subgraph:

@@ -50,7 +50,7 @@ _PACKAGES = ("tflite-ort", "onnxruntime", "onnx", "numpy", "ai-edge-litert")
 
 
 def package_versions() -> dict[str, str]:
-    """By package, those that are installed."""
+    """The versions of the packages that are installed."""
     found = {}
     for name in _PACKAGES:
         try:
@@ -254,7 +254,7 @@ class _Job:
         return OurInterpreter(model, replace(self.settings, kernels=True), "floats")
 
     def details(self) -> list[dict[str, Any]]:
-        """Of the inputs, as `Interpreter` tells them.
+        """The details of the inputs, as `Interpreter` returns them.
 
         Raises:
             BudgetExceeded: the model asks for more than its budgets. LiteRT has none.
@@ -320,7 +320,7 @@ class _Job:
         return reference
 
     def _spread(self, reference: Reference, kernels: Sequence[Litert]) -> dict[int, Difference]:
-        """By output, the largest difference of other kernels from the reference."""
+        """The largest difference of other kernels from the reference, by output."""
         views, found = tensor_views(self.model, 0), dict[int, list[Difference]]()
         for each in kernels:
             try:

@@ -93,7 +93,7 @@ def shifts(op: View, g: Graph) -> None:
 
 @flex_translator("PopulationCount")
 def population_count(op: View, g: Graph) -> None:
-    """Of each byte from a table."""
+    """The number of set bits, looked up for each byte."""
     (x,) = op.present_inputs()
     made = bits_set(g, g.read(x, domain=Domain.FILE), x.dtype)
     g.write(op.output, made, domain=Domain.FILE)

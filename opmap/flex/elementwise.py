@@ -181,7 +181,7 @@ _BINARY: dict[str, tuple[Emit, frozenset[TensorType]]] = {
 
 
 def _log1p(g: Graph, y: ir.Value) -> ir.Value:
-    """Of float32 by way of double, in which 1 + y keeps what it needs of y."""
+    """log(1 + y) of float32, computed in float64, where 1 + y does not round y away."""
     wide = g.op("Add", g.cast(y, ir.DataType.DOUBLE), g.constant(1, np.float64))
     return g.cast(g.op("Log", wide), ir.DataType.FLOAT)
 

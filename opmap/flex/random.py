@@ -50,7 +50,7 @@ class _Stream:
     high: ir.Value
 
     def words(self, g: Graph, blocks: ir.Value) -> ir.Value:
-        """Those of the blocks of these numbers, int64 [N]: [4 N]."""
+        """The words [4 N] of the blocks with these numbers, int64 [N]."""
         low = g.op("Add", self.low, g.cast(blocks, _D.UINT64))
         # The highest bit is gone where the sum has wrapped.
         kept = g.op("BitwiseAnd", self.low, g.op("BitwiseNot", low))
@@ -64,7 +64,7 @@ class _Stream:
 
 
 def _stream(op: View, g: Graph) -> _Stream:
-    """That of a stateless operator: of two seeds, or of a key and a counter."""
+    """The stream of a stateless operator: from two seeds, or from a key and a counter."""
     if "seed" in op.names:
         return _scrambled(g, op["seed"])
     counter = g.read(op["counter"], domain=Domain.FILE)

@@ -183,7 +183,7 @@ def rounded_image_costs(target: Target) -> RoundedImageCosts:
 
 
 def _products(target: Target) -> str:
-    """By what the CPU multiplies codes exactly and fast: a type of weights, or tiles of int8."""
+    """How the CPU multiplies codes exactly and fast: with a type of weights, or tiles of int8."""
     return "tiles" if target.tiles and target.weights == "int8" else target.weights
 
 

@@ -36,18 +36,18 @@ class CodeScale:
 
     @classmethod
     def of(cls, tensor: TensorView) -> CodeScale:
-        """Of the carried codes of a tensor of 8 bits."""
+        """The scale of the codes that the graph has for an 8-bit tensor."""
         moved = 128 if tensor.type is TensorType.INT8 else 0
         return cls(unit_of(tensor), TensorType.UINT8, tensor.zero + moved)
 
     @property
     def filed(self) -> CodeScale:
-        """Of the codes of an int8 tensor in the file, for its carried ones."""
+        """The scale of an int8 tensor's codes in the file, from that of its codes in the graph."""
         return CodeScale(self.unit, TensorType.INT8, self.zero - 128)
 
     @property
     def finer(self) -> CodeScale:
-        """Of 16-bit codes of the same numbers."""
+        """The scale of 16-bit codes of the same numbers."""
         return CodeScale(self.unit * 2.0**-FINER)
 
     def codes(self, g: Graph, value: ir.Value) -> ir.Value:
@@ -78,7 +78,10 @@ def multiplied(
 ) -> ir.Value:
     """The numbers of 16-bit codes [N, I] times weights [M, I] of 8 bits and one scale, and a bias
     [M]. A scale for each row of weights is not known to all NPUs."""
-    terms = [read.reals(g, rows), CodeScale(unit, TensorType.INT8).reals(g, _kept(g, weights))]
+    terms = [
+        read.reals(g, rows),
+        CodeScale(unit, TensorType.INT8).reals(g, _signed_weights(g, weights)),
+    ]
     if bias is not None and bias.any():
         scale = read.unit * unit
         codes = g.constants.add(np.rint(bias / scale).astype(np.int32), "bias")
@@ -86,7 +89,7 @@ def multiplied(
     return g.op("Gemm", *terms, transB=1)
 
 
-def _kept(g: Graph, weights: Array) -> ir.Value:
+def _signed_weights(g: Graph, weights: Array) -> ir.Value:
     return g.constants.add(np.ascontiguousarray(weights, np.int8), "weights")
 
 

@@ -84,7 +84,7 @@ def _largest_sum_of_bytes(op: View) -> float:
 
 
 def _largest_sum(first: float, second: float) -> float:
-    """Of two 8-bit codes less their zero points that count so much."""
+    """The largest sum of two weighted 8-bit codes, less their zero points."""
     return 255 * (first + second)
 
 
@@ -102,7 +102,7 @@ def product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def _multiplier_of_bytes(op: View) -> float:
-    """By which the product of two 8-bit codes becomes one; 0 of other types."""
+    """The factor from the product of two 8-bit codes to a code; 0 for other types."""
     quantizations = [tensor.quantization for tensor in (*op.present_inputs(), op.output)]
     if op.output.type not in _BYTES or None in quantizations:
         return 0.0

@@ -41,7 +41,7 @@ class Heaps:
 
     @classmethod
     def of(cls, g: Graph, scores: ir.Value, count: int) -> Heaps:
-        """Of scores [count]; a candidate whose score is the lowest or NaN is never pushed."""
+        """A heap of scores [count]; candidates with the lowest score or NaN are never pushed."""
         levels, ends = count.bit_length(), g.constant([_LOWEST, _HIGHEST], np.float32)
         firsts = g.op("Range", g.ints(1), g.ints((1 << levels) - 1), g.ints(2))
         return cls(levels, count, g.op("Concat", scores, ends, axis=0), firsts)

@@ -171,7 +171,7 @@ def _is_hybrid(g: Graph, input: TensorView, filter: TensorView) -> bool:
 
 
 def _own_rounding(*, asymmetric: bool) -> Rounding:
-    """That of LiteRT's own kernels."""
+    """The rounding of LiteRT's own kernels."""
     return Rounding.ASYMMETRIC if asymmetric else Rounding.SYMMETRIC
 
 

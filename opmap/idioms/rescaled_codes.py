@@ -212,7 +212,7 @@ def _exact_lookups(
 
 
 def _two_lookups(steps: Array, ratio: float, slope: float) -> Iterator[Twice]:
-    """Those to try: halves of the first one up or down, of the second one away from zero."""
+    """The lookups to try: the first rounds halves up or down, the second away from zero."""
     (above, n), (below, k) = _mantissa(ratio), _mantissa(abs(ratio * slope))
     lowest = float(np.rint(min(steps[0], 0) * below))
     zero_point = int(min(-lowest, _HIGHEST))

@@ -28,7 +28,7 @@ _MOVES = (1.0, *(1 + sign * 2.0**-bits for bits in (23, 22, 21, 20) for sign in 
 
 
 class _Multipliers(NamedTuple):
-    """Of codes from the zero point on, and of products of codes below it and of slopes.
+    """The multipliers of codes from the zero point on, and of products of lower codes and slopes.
 
     Args:
         near: by so much numbers are moved away from 0 before they are rounded, those that are
@@ -103,7 +103,7 @@ def _moved(g: Graph, x: ir.Value, near: float) -> ir.Value:
 
 @lru_cache(maxsize=256)
 def _best_multipliers(source: Codes, slopes: Codes, target: Codes, codes: bytes) -> _Multipliers:
-    """Those of which the fewest codes are not TFLite's: none, where a float32 holds the numbers."""
+    """The multipliers with the fewest codes unlike TFLite's: none, if float32 holds the numbers."""
     steps, factors = source.steps(), _factors(slopes, codes)
     wanted = _wanted(source, slopes, target, codes)
     plain = _Multipliers.of(source, slopes, target)

@@ -96,7 +96,7 @@ def _in_floats(g: Graph, tensor: TensorView, ratio: float, layout: Layout, rank:
 
 
 def _factors(ratio: float) -> tuple[float, float]:
-    """Those before the first rounding, and before the second one; 1.0 is none."""
+    """The factors before the first and the second rounding; 1.0 stands for none."""
     factor, shift = first_factor(ratio)
     return float(factor) * 2**_BITS, 2.0 ** -float(shift) * _AWAY if shift else 1.0
 

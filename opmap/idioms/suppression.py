@@ -46,7 +46,7 @@ class _Corners:
 
     @classmethod
     def of(cls, g: Graph, boxes: ir.Value) -> _Corners:
-        """Of boxes [N, 4] by two opposite corners, of which a NaN is no less than a number."""
+        """The corners of boxes [N, 4] by two opposite corners; a NaN is no less than a number."""
         wide = g.op("Transpose", g.cast(boxes, ir.DataType.DOUBLE), perm=[1, 0])
         one, other = g.op_multi("Split", wide, outputs=2, axis=0, num_outputs=2)
         low = g.op("Where", g.op("Less", other, one), other, one)

@@ -132,9 +132,9 @@ def _is_worth_it(body: Specialized) -> bool:
 
 
 def _repeated(loop: _Bounded) -> Finals:
-    """By place, the final values that a Loop carries."""
+    """The final values that a Loop carries, by position."""
     g, body = loop.g, loop.body
-    kept, operators = _kept(body, loop.values, loop.limit)
+    kept, operators = _needed_values(body, loop.values, loop.limit)
     if not kept:
         return {}
 
@@ -154,7 +154,7 @@ def _repeated(loop: _Bounded) -> Finals:
     return {value.place: final for value, final in zip(kept, finals, strict=True)}
 
 
-def _kept(
+def _needed_values(
     body: Specialized, values: Sequence[LoopCarried], limit: Bounded
 ) -> tuple[list[LoopCarried], list[View]]:
     """The loop-carried values that the Loop has to carry, and the operators that compute them.

@@ -104,7 +104,7 @@ _OFFSETS = {"HardSigmoid": 0.5, "Affine": 0.0}
 
 
 def _parameters(cell: Cell, values: Mapping[str, float]) -> list[float] | None:
-    """Those of the activations of a cell; None where all have defaults."""
+    """The parameters of a cell's activations; None if all are the defaults."""
     if "Affine" not in cell.activations:
         return None
     return [values[each] for each in cell.activations if each in values]

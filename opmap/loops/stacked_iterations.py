@@ -299,7 +299,7 @@ def _by_channel(tensor: TensorView) -> bool:
 def needed(
     operators: Sequence[View], targets: Sequence[TensorView], known: Container[int]
 ) -> list[View]:
-    """Those of `operators` that make `targets` of what is `known`, in order."""
+    """The operators that compute `targets` from `known`, in order."""
     wanted = {tensor.index for tensor in targets if tensor.index not in known}
     found: list[View] = []
     for op in reversed(operators):

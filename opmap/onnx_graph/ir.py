@@ -326,7 +326,7 @@ def before_reshapes(value: Value) -> Value:
 
 
 def leading_to(results: Iterable[Value], nodes: Sequence[Node]) -> list[Node]:
-    """Of `nodes`, those that lead to `results`."""
+    """The nodes of `nodes` that `results` depend on."""
     wanted, used = set(map(id, results)), list[Node]()
     for node in reversed(nodes):
         if not wanted.isdisjoint(map(id, node.outputs)):

@@ -90,7 +90,7 @@ def _refusal(what: str, since: int, opset: int) -> Untranslatable:
 
 
 def _axes_as_attribute(node: str, opset: int, inputs: Inputs, attributes: Attributes) -> Spelling:
-    """Of a reduction, whose axes became an input in opset 18."""
+    """Axes of a reduction as an attribute; they became an input in opset 18."""
     given = {key: value for key, value in attributes.items() if key != "noop_with_empty_axes"}
     axes = inputs[1] if len(inputs) > 1 else None
     if axes is None and given == attributes:
@@ -101,19 +101,19 @@ def _axes_as_attribute(node: str, opset: int, inputs: Inputs, attributes: Attrib
 
 
 def _without_axes(node: str, opset: int, inputs: Inputs, attributes: Attributes) -> Spelling:
-    """Of Pad, whose fourth input came in opset 18."""
+    """Pad without its fourth input, which came in opset 18."""
     if len(inputs) > 3:
         raise _refusal(f"{node} of some axes", 18, opset)
     return inputs, attributes
 
 
 def _equal_parts(node: str, opset: int, inputs: Inputs, attributes: Attributes) -> Spelling:
-    """Of Split, which counts its outputs: all parts that are written so are equal."""
+    """Split by its number of outputs: all parts that are written so are equal."""
     return inputs, {key: value for key, value in attributes.items() if key != "num_outputs"}
 
 
 def _axis_as_attribute(node: str, opset: int, inputs: Inputs, attributes: Attributes) -> Spelling:
-    """Of DFT, whose axis became an input in opset 20."""
+    """DFT with its axis as an attribute; it became an input in opset 20."""
     axis = _numbers(inputs[2]) if len(inputs) > 2 and inputs[2] is not None else [-2]
     if len(axis) != 1 or axis[0] < 0:
         raise _refusal(f"{node} along this axis", 20, opset)
@@ -121,7 +121,7 @@ def _axis_as_attribute(node: str, opset: int, inputs: Inputs, attributes: Attrib
 
 
 def _old_modes(node: str, opset: int, inputs: Inputs, attributes: Attributes) -> Spelling:
-    """Of GridSample."""
+    """GridSample with its older names of modes."""
     names = {"linear": "bilinear", "cubic": "bicubic"}
     mode = attributes.get("mode", "linear")
     return inputs, {**attributes, "mode": names.get(mode, mode)}

@@ -57,7 +57,7 @@ def serialized(
     return b"".join(
         (
             _int(1, model.ir_version),
-            *[_text(number, text) for number, text in _said(model) if text],
+            *[_text(number, text) for number, text in _model_texts(model) if text],
             _sized(7, sum(map(len, graph))),
             *graph,
             *[_opset(domain, version) for domain, version in opsets],
@@ -81,7 +81,7 @@ class _Texts(dict[str, bytes]):
         return made
 
 
-def _said(model: ir.Model) -> Iterable[tuple[int, str]]:
+def _model_texts(model: ir.Model) -> Iterable[tuple[int, str]]:
     """Texts on the model, by field."""
     return (2, model.producer_name), (3, model.producer_version), (6, model.doc_string)
 

@@ -45,16 +45,16 @@ def _declare(types: Types, value: ir.Value, made: ir.DataType | None) -> None:
 
 def _type_nodes(graph: ir.Graph, types: Types) -> None:
     for node in graph.nodes:
-        given = [None if value is None else _known(types, value) for value in node.inputs]
+        given = [None if value is None else _declared_type(types, value) for value in node.inputs]
         if node.op_type in _CONTROL and not node.domain:
             made = _of_bodies(node, given, types)
         else:
-            made = _made(node, given)
+            made = _output_types(node, given)
         for position, value in enumerate(node.outputs):
             _declare(types, value, made[min(position, len(made) - 1)])
 
 
-def _known(types: Types, value: ir.Value) -> ir.DataType | None:
+def _declared_type(types: Types, value: ir.Value) -> ir.DataType | None:
     if id(value) not in types:
         _declare(types, value, None)
     return types[id(value)]
@@ -72,7 +72,9 @@ def _of_bodies(
         for value in body.initializers.values():
             _declare(types, value, None)
         _type_nodes(body, types)
-        made = [_known(types, value) for value in body.outputs[_CONTROL[node.op_type] :]] or made
+        made = [
+            _declared_type(types, value) for value in body.outputs[_CONTROL[node.op_type] :]
+        ] or made
     return made
 
 
@@ -92,7 +94,9 @@ def constant_values(graph: ir.Graph) -> set[int]:
     return found
 
 
-def _made(node: ir.Node, given: Sequence[ir.DataType | None]) -> Sequence[ir.DataType | None]:
+def _output_types(
+    node: ir.Node, given: Sequence[ir.DataType | None]
+) -> Sequence[ir.DataType | None]:
     """The types of the outputs of a node without bodies."""
     attributes, op_type = node.attributes, node.op_type
     named = attributes.get("to", attributes.get("dtype", attributes.get("output_dtype")))

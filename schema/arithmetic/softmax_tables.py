@@ -32,7 +32,7 @@ def softmax_powers(scale: float) -> Int16Array:
 
 
 def power_multiplier(scale: float) -> float:
-    """By what differences of codes of this scale become places in the table of powers."""
+    """The factor from differences of codes of this scale to indices of the table of powers."""
     return scale / _POWER_STEP
 
 

@@ -165,6 +165,6 @@ def _attribute(type: str, minimum: int | None = None, allowed: str = "", **given
 
 @cache
 def _rows() -> Mapping[str, str]:
-    """By name, the line of the table."""
+    """The line of each operator in the table, by name."""
     text = Path(__file__).with_name("flex_ops.tsv").read_text(encoding="utf-8")
     return {line.partition("\t")[0]: line for line in text.splitlines()}

@@ -22,14 +22,14 @@ from tflite_ort.schema.flex.rewriting import Site, rewriting
 def files(site: Site) -> bool:
     """The operator itself, with the texts that the model is given, and the number of the one
     before; it gives one more."""
-    turns, given = site.drafts.turns, _given(site)
+    turns, given = site.drafts.turns, _user_texts(site)
     before, turn = turns.get(site.subgraph), site.add_tensor(TensorType.INT32)
     turns[site.subgraph] = turn
     site.stay([*site.inputs, *given, *([] if before is None else [before])], [*site.outputs, turn])
     return True
 
 
-def _given(site: Site) -> list[int]:
+def _user_texts(site: Site) -> list[int]:
     """The texts that a user gives to the subgraph: none that the file has, or an operator makes."""
     model = site.drafts.model
     if _is_called(model, site.subgraph):

@@ -121,7 +121,7 @@ class _Chain:
 
     @classmethod
     def of(cls, parts: Parts, number: int, last: Operator) -> _Chain:
-        """Those up to `last`.
+        """The chain of datasets up to `last`.
 
         Raises:
             ModelError: what makes the dataset is not among the subgraph's operators.
@@ -170,7 +170,7 @@ def _applied(block: Block, stage: _Stage, attribute: str, element: Slots) -> Slo
     return block.call(function, [*element, *stage.inputs])
 
 
-def _made(block: Block, stage: _Stage, element: Slots) -> list[_Stage]:
+def _inner_stages(block: Block, stage: _Stage, element: Slots) -> list[_Stage]:
     """The operators, on new slots, of the dataset that the function of one makes of an element."""
     parts = block.parts
     function = parts.function(stage.node, "f")
@@ -292,7 +292,7 @@ def _flattened(
     """The elements of the dataset that a function makes of each element."""
 
     def pushed(inner: Block, element: Slots) -> None:
-        _run(inner, _made(inner, stage, element), ends, push)
+        _run(inner, _inner_stages(inner, stage, element), ends, push)
 
     _run(block, before, ends, pushed)
 

@@ -129,12 +129,12 @@ def _table_of(model: Model, subgraph: int, handle: int, depth: int = 0) -> _Tabl
         return None
     found = {
         _table_of(model, number, given, depth + 1)
-        for number, given in _given(model, subgraph, list(inputs).index(handle))
+        for number, given in _callers_inputs(model, subgraph, list(inputs).index(handle))
     }
     return found.pop() if len(found) == 1 else None
 
 
-def _given(model: Model, subgraph: int, place: int) -> Iterator[tuple[int, int]]:
+def _callers_inputs(model: Model, subgraph: int, place: int) -> Iterator[tuple[int, int]]:
     """What each caller of a subgraph gives for one of its inputs."""
     for number, graph in enumerate(model.subgraphs):
         for operator in graph.operators:

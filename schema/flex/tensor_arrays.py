@@ -42,7 +42,7 @@ def as_lists(model: Model) -> Model:
     if not any((code.custom_code or "").startswith(_ARRAY) for code in model.operator_codes):
         return model
     try:
-        arrays = _found(model)
+        arrays = _arrays_of(model)
         drafts = Drafts.of(model)
         graphs = range(len(model.subgraphs))
         return drafts.whole([_Graph(drafts, arrays, number).made() for number in graphs])
@@ -56,7 +56,7 @@ def _node(model: Model, operator: Operator) -> Node | None:
     return node_from(name, name, operator.custom_options) if name.startswith(_ARRAY) else None
 
 
-def _found(model: Model) -> _Arrays:
+def _arrays_of(model: Model) -> _Arrays:
     arrays, groups = _Arrays(), list[list[Place]]()
     for number, graph in enumerate(model.subgraphs):
         for operator in graph.operators:

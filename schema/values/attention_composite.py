@@ -193,7 +193,7 @@ def _fit(tensors: Sequence[Tensor]) -> bool:
 def _scale(
     options: StableHLOCompositeOptions, tensors: Sequence[Tensor], meter: Meter
 ) -> float | None:
-    """By what queries are multiplied; None where the attributes say more than that."""
+    """The factor of the queries; None if the attributes say more than that."""
     content = options.composite_attributes
     if content is None or not tensors or not tensors[0].shape or tensors[0].shape[-1] < 1:
         return None

@@ -76,7 +76,7 @@ class Node:
         return NUMPY_DTYPE[self.type(name)]
 
     def parts(self, arguments: Sequence[Argument], tensors: Sequence[T]) -> dict[str, list[T]]:
-        """Those of `tensors` that each of the inputs or outputs stands for."""
+        """The tensors of each input or output."""
         found, at = {}, 0
         for argument in arguments:
             size = self.count(argument)
@@ -85,7 +85,7 @@ class Node:
         return found
 
     def inputs(self, given: Sequence[T], name: str) -> list[T]:
-        """Those of `given`, views or arrays of all inputs, that the input `name` stands for."""
+        """The part of `given`, views or arrays of all inputs, that the input `name` has."""
         return self.parts(self.operator.inputs, given)[name]
 
     def outputs(self, given: Sequence[T], name: str) -> list[T]:

@@ -73,7 +73,7 @@ Edges = Sequence[tuple[int, int, int]]
 
 @record
 class WindowAttributes:
-    """Of STABLEHLO_REDUCE_WINDOW, per axis; what the file leaves out does nothing."""
+    """Attributes of STABLEHLO_REDUCE_WINDOW per axis; those that the file leaves out do nothing."""
 
     window: Shape
     strides: Shape

@@ -94,7 +94,7 @@ def tensor_views(model: Model, subgraph: int, meter: Meter | None = None) -> lis
     if True in [tensor.is_variable for tensor in graph.tensors]:
         starts = [operator for operator in graph.operators if _only_starts(model, graph, operator)]
         computed = made.difference(*(operator.outputs for operator in starts))
-        given.difference_update(*(_kept(model, operator) for operator in graph.operators))
+        given.difference_update(*(_state_tensors(model, operator) for operator in graph.operators))
     return [
         TensorView(
             index,
@@ -126,7 +126,7 @@ def meter_of(model: Model, given: Callable[[], int] = int) -> Meter:
     return Meter(model.budgets, free)
 
 
-def _kept(model: Model, operator: Operator) -> Sequence[int]:
+def _state_tensors(model: Model, operator: Operator) -> Sequence[int]:
     """The tensors in which `operator` may keep a value for the next invoke."""
     code, places = model.operator_codes[operator.opcode_index], enumerate(operator.inputs)
     return [index for at, index in places if index is not None and _keeps(code, at)]

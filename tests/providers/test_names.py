@@ -16,7 +16,7 @@ from tflite_ort.providers import candidates, plugins
 from tflite_ort.providers.available import ProviderReport, missing_providers, provider_reports
 from tflite_ort.providers.candidates import Candidate
 from tflite_ort.providers.delegates import OpResolverType, chosen_delegates, what_to_change
-from tflite_ort.providers.names import canonical, known_short_names, of_kind
+from tflite_ort.providers.names import canonical, known_short_names, providers_of_kind
 from tflite_ort.providers.traits import CPU, TRAITS
 
 QNN = "QNNExecutionProvider"
@@ -55,9 +55,9 @@ def test_a_provider_for_a_kind_that_tells_no_device(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_is_for_a_kind_and_what_it_is_called() -> None:
-    assert QNN in of_kind("NPU")
-    assert "OpenVINOExecutionProvider" in of_kind("NPU")
-    assert "CUDAExecutionProvider" in of_kind("GPU")
+    assert QNN in providers_of_kind("NPU")
+    assert "OpenVINOExecutionProvider" in providers_of_kind("NPU")
+    assert "CUDAExecutionProvider" in providers_of_kind("GPU")
     assert {"qnn", "tensorrt-rtx", "directml"} <= set(known_short_names())
     assert canonical("qnn") == QNN
     assert canonical("ggml") == "ggml"

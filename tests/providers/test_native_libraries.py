@@ -10,7 +10,7 @@ import pytest
 
 from tests.providers.samples import CUDA
 from tflite_ort.providers import native_libraries
-from tflite_ort.providers.messages import said
+from tflite_ort.providers.messages import error_text
 
 _CALL = (
     "/onnxruntime_src/onnxruntime/core/providers/cuda/cuda_call.cc:146 std::conditional_t<THRW, "
@@ -77,4 +77,4 @@ def test_what_onnxruntime_prints_of_its_search_is_left_out(
     ],
 )
 def test_a_message_has_no_place_in_the_source(message: str, line: str) -> None:
-    assert said(RuntimeError(message)) == (line or message)
+    assert error_text(RuntimeError(message)) == (line or message)

@@ -31,7 +31,7 @@ def pose_files(complexity: int) -> dict[str, str]:
 
 
 def pose_limits(detection: float, tracking: float) -> Limits:
-    """Of one person."""
+    """The limits for a single person."""
     return Limits(1, detection, tracking, 0.5, _OVERLAP)
 
 

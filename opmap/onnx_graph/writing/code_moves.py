@@ -64,7 +64,7 @@ Parameters = tuple[ir.Value, ir.Value]
 
 
 def parameters_of(graph: ir.Graph) -> dict[int, Parameters]:
-    """By the `id` of codes, their scale and their zero point, where nodes tell them."""
+    """The scale and the zero point of values of codes, by `id`, where nodes tell them."""
     found = dict[int, Parameters]()
     for node in graph.nodes:
         if node.op_type == "QuantizeLinear" and len(node.inputs) > 2:

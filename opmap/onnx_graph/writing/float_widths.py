@@ -24,7 +24,7 @@ _DRAWN = frozenset({"RandomNormal", "RandomUniform"})
 
 
 class _Wide:
-    """Of a node that takes or gives 32-bit floats alone: which inputs and outputs these are."""
+    """The inputs and outputs of a node that have to be 32-bit floats."""
 
     def __init__(self, inputs: Sequence[int], outputs: Sequence[int] = ()) -> None:
         self.inputs, self.outputs = inputs, outputs

@@ -79,7 +79,9 @@ def gates_of(table: Array) -> Gates | None:
         return None
     parts = []
     for block in table.reshape(-1, _CODES):
-        found = next((gate for gate, made in _known() if np.array_equal(made, block)), None)
+        found = next(
+            (gate for gate, made in _gates_with_tables() if np.array_equal(made, block)), None
+        )
         if found is None:
             return None
         parts.append(found)
@@ -87,7 +89,7 @@ def gates_of(table: Array) -> Gates | None:
 
 
 @cache
-def _known() -> list[tuple[Gate, Array]]:
+def _gates_with_tables() -> list[tuple[Gate, Array]]:
     return [(gate, gate.table()) for gate in _gates()]
 
 

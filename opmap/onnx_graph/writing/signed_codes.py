@@ -177,7 +177,7 @@ class _Signed:
         node.inputs = tuple(inputs)
 
     def _add_zero_point(self, node: ir.Node) -> None:
-        """Of uint8 codes without a zero point it is 0, which is -128 of int8."""
+        """Add the zero point that uint8 codes have if none is said: 0, which is -128 of int8."""
         if len(node.inputs) > 2:
             return
         codes, scale = node.inputs[:2]

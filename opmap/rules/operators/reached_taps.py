@@ -32,7 +32,7 @@ def within_image(op: OperatorView[Any], g: Graph) -> OperatorView[Any]:
     windows = image_windows(source, filter.shape[1:3])
     if windows is None:
         return op
-    kept = _kept(windows[0]), _kept(windows[1])
+    kept = _reached_range(windows[0]), _reached_range(windows[1])
     if kept == tuple((0, axis.kernel) for axis in windows):
         return op
     padding = next(
@@ -56,7 +56,7 @@ def _is_finite(op: OperatorView[Any]) -> bool:
     return filter.type is not TensorType.FLOAT32 or bool(np.isfinite(filter.data).all())
 
 
-def _kept(axis: WindowAxis) -> Kept:
+def _reached_range(axis: WindowAxis) -> Kept:
     """All weights between the first and the last one that meets a cell; all where none does."""
     found = [tap for tap in range(axis.kernel) if _is_reached(axis, tap)]
     return (found[0], found[-1] + 1) if found else (0, axis.kernel)

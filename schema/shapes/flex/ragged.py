@@ -92,6 +92,6 @@ def from_variant(op: View) -> Shapes | None:
 
 @flex_rule("RaggedTensorToVariantGradient")
 def to_variant_gradient(op: View) -> Shapes | None:
-    """That of the values."""
+    """The shape of the values."""
     shape = listed(op["dense_values_shape"])
     return None if shape is None else (shape,)
