@@ -17,6 +17,7 @@ with late:
 View = OperatorView[Any]
 _MOST = 127  # of signed codes of 8 bits
 _SMALL = 1e-9
+_IMAGE_AXES = 4
 _MADE = ("QUANTIZE", "DEQUANTIZE")
 # What graphs compute of codes where floats are codes times a scale.
 _OF_CODES = (
@@ -172,6 +173,11 @@ def wide_codes(op: View) -> bool:
     tensors = (*op.inputs[:1], *op.outputs[:1])
     found = (each for each in tensors if each is not None and each.type is TensorType.INT16)
     return any(each.is_quantized for each in found)
+
+
+def wide_of_many_axes(op: View) -> bool:
+    """Whether it reads codes of 16 bits that have more than four axes."""
+    return wide_codes(op) and op.present_inputs()[0].rank > _IMAGE_AXES
 
 
 def far_sums(op: View) -> bool:

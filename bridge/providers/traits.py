@@ -268,6 +268,11 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 where=conditions.on(TensorType.INT32),
             ),
             wrong(
+                "it moves 16-bit codes of five axes to other places",
+                *("MEAN", "SUM"),
+                where=conditions.wide_of_many_axes,
+            ),
+            wrong(
                 "inside a network it saturates products of 16-bit codes",
                 "REDUCE_PROD",
                 where=conditions.on(TensorType.INT16),

@@ -50,7 +50,8 @@ def _of_codes(op: View, g: Graph, codes: ir.Value, given: TensorView) -> None:
     assert quantization is not None
     steps = int(_ENDS.max) - int(_ENDS.min)
     lowest = steps * quantization.scalar_scale + np.log(given.shape[-1])
-    made = Quantization(np.float32([lowest / steps]), np.int64([_ENDS.max]))
+    unit, highest = np.array([lowest / steps], np.float32), np.array([_ENDS.max], np.int64)
+    made = Quantization(unit, highest)
     result = replace(op.output, index=g.fresh_index(), type=_TYPE, quantization=made)
     y = g.quantize(g.op("LogSoftmax", x, axis=-1), result)
     g.write(op.output, g.dequantize(y, result))
