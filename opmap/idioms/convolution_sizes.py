@@ -31,8 +31,8 @@ def makes_other_maps(op: OperatorView[TransposeConvOptions]) -> bool:
 
 
 def has_own_rounding(op: OperatorView[Any]) -> bool:
-    """Whether LiteRT rounds the sums of a convolution of int8 codes twice: of TRANSPOSE_CONV XNNPACK,
-    which rounds as QLinearConv does, takes none whose output_shape is computed."""
+    """Whether LiteRT rounds the sums of a convolution of int8 codes twice: XNNPACK, which rounds as
+    QLinearConv does, takes no TRANSPOSE_CONV whose output_shape is computed."""
     of_codes = op.op is Op.TRANSPOSE_CONV and op["input"].type is TensorType.INT8
     return of_codes and not op["output_shape"].is_given
 
