@@ -17,7 +17,7 @@ from tests.models import model_path
 from tests.one_op import T
 from tests.ops.custom_op import by_exported, by_numpy, by_ort, custom_model, interpreter_of, invoked
 from tests.oracle import litert
-from tflite_ort import ExportError, Interpreter, KernelError, ModelError, export_onnx
+from tflite_ort import ExportError, ExportWarning, Interpreter, KernelError, ModelError, export_onnx
 from tflite_ort.schema import TensorType
 
 Array = npt.NDArray[Any]
@@ -187,6 +187,18 @@ def test_too_many_steps_are_refused() -> None:
     model, _ = model_and_feeds(options, np.random.default_rng(0), 20, 1, True)
     with pytest.raises(ExportError, match="201 boxes, one after the other; at most 200"):
         export_onnx(model, for_="tvm")
+
+
+def test_opencv_picks_boxes_in_steps() -> None:
+    """Its NonMaxSuppression fails below 0, and scores equal to a threshold of 0 are above such a
+    number alone."""
+    options = {**PLAIN, "nms_score_threshold": 0.0}
+    model, _ = model_and_feeds(options, np.random.default_rng(0), 20, 1, False)
+    with pytest.warns(ExportWarning, match="64-bit"):
+        proto = export_onnx(model, for_="opencv", check=True)
+    found = {node.op_type for node in proto.graph.node}
+    assert "ArgMax" in found
+    assert "NonMaxSuppression" not in found
 
 
 def test_too_many_classes_for_each_box_to_sort_in_onnx() -> None:

@@ -3,8 +3,8 @@
 - Clip of Relu and Clip of Clip, as graphs of dequantized models have them, are one node.
 - OpenCV's Tanh divides powers of e, which is NaN from 44.2 on, and its Softplus is infinite from
   88.8 on. As 32-bit floats, tanh is 1 from 9.1 on, and softplus the number itself from 17 on.
-- OpenVINO makes one node of x * tanh(log(1 + exp(x))), and then fails between two products. It does
-  not where a Clip is before the Tanh.
+- One runtime makes one node of x * tanh(log(1 + exp(x))), and then fails between two products. It
+  does not where a Clip is before the Tanh.
 - Some runtimes take PRelu only with one slope for each channel.
 """
 

@@ -79,8 +79,8 @@ def _numbers(node: ir.Node, name: str, rank: int) -> list[int]:
 
 
 def sums_as_means(graph: ir.Graph, known: Known, opset: int) -> None:
-    """Write the sums of a graph of codes as means times the number of elements, since OpenVINO sums
-    up codes and takes their zero point off once."""
+    """Write the sums of a graph of codes as means times the number of elements, for a runtime that
+    sums up codes and takes their zero point off once."""
     if not any(node.op_type == "DequantizeLinear" for node in graph.nodes):
         return
     names, nodes = Names(graph), list[ir.Node]()
@@ -106,5 +106,6 @@ def _count(added: AddedNodes, node: ir.Node, known: Known) -> ir.Value:
         return added.constant(np.array(count, np.float32), "count")
     shape = added.op("Shape", node.inputs[0])
     told = shape if axes is None else added.op("Gather", shape, axes)
-    reals = added.op("Cast", told, to=ir.DataType.FLOAT)
+    reals = added.value("reals")
+    added.emit("Cast", [told], [reals], to=ir.DataType.FLOAT)
     return added.op("ReduceProd", reals, keepdims=0)
