@@ -157,11 +157,10 @@ class _One:
         true, relative = self._other(self.closer.reals), self.closer.tolerance.isolated
         for got, right, real in zip(self._ours(), self.closer.given, true, strict=True):
             made = [tensor for tensor in self.op.outputs if tensor.index in real]
+            triples = [(real[each.index], right[each.index], got[each.index]) for each in made]
             yield {
-                each.index: _last_codes(
-                    each, *(of[each.index] for of in (real, right, got)), relative
-                )
-                for each in made
+                each.index: _last_codes(each, *triple, relative)
+                for each, triple in zip(made, triples, strict=True)
             }
 
     def _is_as(self, other: Litert | OurInterpreter) -> bool:
