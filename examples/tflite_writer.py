@@ -1,4 +1,4 @@
-"""What writes a trained network as a TFLite model: tensors, operators, int8 quantisation."""
+"""What writes a trained network as a TFLite model: tensors, operators, int8 quantization."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ def add_activation(
     kind: TensorType = TensorType.INT8,
     is_variable: bool = False,
 ) -> str:
-    """The name of a tensor that is computed: of `kind` if it is quantised, else float32."""
+    """The name of a tensor that is computed: of `kind` if it is quantized, else float32."""
     kind = TensorType.FLOAT32 if quantization is None else kind
     graph.tensor(name, shape, kind, quantization, is_variable=is_variable)
     return name
@@ -71,7 +71,7 @@ def stored(array: Array, quantization: QuantizationParameters, dtype: type) -> A
 
 
 def activation_parameters(seen: Arrays) -> dict[str, QuantizationParameters]:
-    """Quantisation of every layer's output, from the activations seen on the training images."""
+    """Quantization of every layer's output, from the activations seen on the training images."""
     found = {name: affine(values) for name, values in seen.items()}
     # TFLite fixes the output of an int8 SOFTMAX.
     found["probabilities"] = QuantizationParameters.affine(1 / 256, -128)
@@ -85,7 +85,7 @@ def add_weights(
     input: QuantizationParameters | None,
     axis: int | None = None,
 ) -> list[str]:
-    """The names of a filter and its bias, quantised when the input is; per index of `axis` if it is
+    """The names of a filter and its bias, quantized when the input is; per index of `axis` if it is
     given."""
     names = [f"{name}/filter", f"{name}/bias"]
     filter, bias = values

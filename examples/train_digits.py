@@ -3,7 +3,7 @@
     python examples/train_digits.py --out bridge/command/digits
 
 This script wrote the models and held-out digits in `bridge/command/digits`; one seed gives one
-result on one machine. Quantisation is post-training: int8 weights (per output channel where
+result on one machine. Quantization is post-training: int8 weights (per output channel where
 TFLite's first int8 versions had that), int8 activations with ranges seen on the training images.
 """
 

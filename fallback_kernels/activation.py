@@ -235,7 +235,7 @@ def softmax(op: OperatorView[SoftmaxOptions], inputs: Inputs, state: State) -> O
 def _require_usual_output(op: View) -> None:
     if not _has_usual_output(op):
         unit, zero = scale(op, op.output), zero_point(op, op.output)
-        raise KernelError(f"output is quantised by {unit} and {zero}, expected 1/32768 and 0")
+        raise KernelError(f"output is quantized by {unit} and {zero}, expected 1/32768 and 0")
 
 
 def _has_usual_output(op: View) -> bool:

@@ -69,8 +69,8 @@ class Binary:
 
     Args:
         plain: the operation on real numbers and plain integers, of types `types`.
-        quantized: the operation on quantised codes of `quantized_types`; its results are less the
-            zero point of the output, and not clipped. int16 without quantisation is plain.
+        quantized: the operation on quantized codes of `quantized_types`; its results are less the
+            zero point of the output, and not clipped. int16 without quantization is plain.
         fused: the options carry a fused activation.
         whole: `plain` looks at the shapes of its operands, and is not computed in parts.
     """
@@ -349,7 +349,7 @@ def abs(op: View, inputs: Inputs, state: State) -> Outputs:
 
 @kernel(Op.NEG, versions=(1, 1))
 def neg(op: View, inputs: Inputs, state: State) -> Outputs:
-    """-x of the numbers as stored: quantisation is ignored and the lowest integer stays."""
+    """-x of the numbers as stored: quantization is ignored and the lowest integer stays."""
     return (np.negative(inputs[0]),)
 
 

@@ -90,7 +90,7 @@ def _cells(x: Array, rows: Span, columns: Span) -> Array:
 
 
 def _clamped(op: OperatorView[Pool2DOptions], result: Array) -> Array:
-    """The fused activation, in the output's own codes where it is quantised."""
+    """The fused activation, in the output's own codes where it is quantized."""
     activation, output = op.options.fused_activation_function, op.output
     low, high = _bounds(activation, output)
     return np.clip(result, low, high).astype(output.dtype)

@@ -112,7 +112,7 @@ def fake_quant(op: OperatorView[FakeQuantOptions], inputs: Inputs, state: State)
 
 @kernel(Op.CAST, versions=(1, 9))
 def cast(op: View, inputs: Inputs, state: State) -> Outputs:
-    """The number as another type; quantisation is ignored.
+    """The number as another type; quantization is ignored.
 
     A float to an integer type truncates and saturates, NaN becomes the highest value; between
     integer types the bits wrap; a complex number gives its real part.

@@ -1,4 +1,4 @@
-"""Operators that tools for quantisation add to models: NumericVerify, aeq.hadamard_rotation."""
+"""Operators that tools for quantization add to models: NumericVerify, aeq.hadamard_rotation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ View = OperatorView[Any]
 
 @custom_kernel("NumericVerify", versions=(1, 1))
 def numericverify(op: View, inputs: Inputs, state: State) -> Outputs:
-    """Dequantised codes less the reference.
+    """Dequantized codes less the reference.
 
     Raises:
         KernelError: the shapes differ; or a difference is above the tolerance, in units of the

@@ -42,7 +42,7 @@ _PART, _FEW_COLUMNS = 1 << 16, 32
 
 @kernel(Op.MEAN, versions=(1, 3))
 def mean(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
-    """sum / count; integers are cut towards zero, quantised ones rescaled. None of none is NaN."""
+    """sum / count; integers are cut towards zero, quantized ones rescaled. None of none is NaN."""
     array, axes = inputs[0], normalized_axes(inputs[1], inputs[0].ndim)
     count = prod(array.shape[axis] for axis in axes)
     keep = op.options.keep_dims
@@ -62,7 +62,7 @@ def mean(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outp
 
 @kernel(Op.SUM, versions=(1, 2))
 def sum_(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
-    """The sum; integers wrap, quantised ones are rescaled, of truths it is whether one is true.
+    """The sum; integers wrap, quantized ones are rescaled, of truths it is whether one is true.
 
     TFLite's reference kernel reads int8 and int16 codes as uint8 ones, so these two follow the
     optimised kernel, which rescales in float32.
@@ -173,7 +173,7 @@ def _quantized_product(
 ) -> Array:
     """The product of codes; every factor takes its share of the output scale, against overflow."""
     if array.dtype == np.uint8:
-        raise KernelError("REDUCE_PROD of quantised uint8 is not implemented")
+        raise KernelError("REDUCE_PROD of quantized uint8 is not implemented")
     source, target = _parameters(op)
     result = array.sum(axis=axes, keepdims=op.options.keep_dims, dtype=np.int64)
     kept = [axis for axis in range(array.ndim) if axis not in axes]

@@ -84,7 +84,7 @@ def concatenation(op: OperatorView[ConcatenationOptions], inputs: Inputs, state:
     if op.output.type == TensorType.INT8 and target is not None:
         differing = [t.name for t in op.present_inputs() if not target.equals(t.quantization)]
         if differing:
-            raise KernelError(f"INT8 inputs {differing} are not quantised as the output is")
+            raise KernelError(f"INT8 inputs {differing} are not quantized as the output is")
     values = [
         _rescaled(array, tensor.quantization, target)
         if tensor is not None and tensor.type == TensorType.UINT8
@@ -212,7 +212,7 @@ def depth_to_space(op: OperatorView[DepthToSpaceOptions], inputs: Inputs, state:
 
 @kernel(Op.PAD, versions=(1, 6))
 def pad(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """Framed by a value; without one by zero, which is the output's zero point if quantised."""
+    """Framed by a value; without one by zero, which is the output's zero point if quantized."""
     value = inputs[2] if len(inputs) > 2 else None
     if value is None:
         value = op.output.edge_code

@@ -159,7 +159,7 @@ def _of_int16(
 
 
 def of_every_code(op: View, function: Callable[[Array, np.float32], Array]) -> Array:
-    """The results of `function` for all int16 codes, with the quantisation that TFLite requires."""
+    """The results of `function` for all int16 codes, with the quantization that TFLite requires."""
     check_types(op, _CODES)
     given, made = op["input"].quantization, op.output.quantization
     assert given is not None and made is not None
@@ -193,7 +193,7 @@ def logistic(op: View, g: Graph) -> None:
 def relu_between(
     activation: ActivationFunctionType, types: frozenset[TensorType], op: View, g: Graph
 ) -> None:
-    """Relu or Clip; on the codes themselves if input and output have the same quantisation."""
+    """Relu or Clip; on the codes themselves if input and output have the same quantization."""
     check_types(op, _FLOAT32 | types)
     input, output = op["input"], op.output
     layout, domain = g.layout(input, rows=True), Domain.REAL

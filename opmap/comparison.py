@@ -81,7 +81,7 @@ for operator, last, op_type, negated, types in (
 
 
 def _units(op: View, g: Graph, layout: Layout) -> Sequence[ir.Value]:
-    """Both quantised operands in TFLite's common unit of 1/256.
+    """Both quantized operands in TFLite's common unit of 1/256.
 
     These are the codes themselves if they have the same order, otherwise elements of a table.
     """
@@ -190,7 +190,7 @@ def where(op: View, g: Graph, layout: Layout, condition: ir.Value | None = None)
     if op["condition"].type is not _T.BOOL or x.type is not y.type or x.type not in _SELECTED:
         raise Untranslatable(f"selection from {x.type.name} and {y.type.name}")
     if {x.is_quantized, y.is_quantized, output.is_quantized} == {True, False}:
-        raise Untranslatable("only some of the values are quantised")
+        raise Untranslatable("only some of the values are quantized")
     rank = output.rank
     if condition is None:
         condition = read_operand(g, op["condition"], output, layout, Domain.FILE, rank)

@@ -146,8 +146,8 @@ def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
 def _transposed(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
     """ConvTranspose with the filter [out, kh, kw, in] as [in, out, kh, kw].
 
-    Quantised weights stay codes behind a DequantizeLinear, although no integer kernel follows:
-    ONNX Runtime would quantise float weights again, with scales of its own.
+    Quantized weights stay codes behind a DequantizeLinear, although no integer kernel follows:
+    ONNX Runtime would quantize float weights again, with scales of its own.
     """
     input, filter, options = op["input"], op["filter"], op.options
     kernel, strides = filter.shape[1:3], (options.stride_h, options.stride_w)

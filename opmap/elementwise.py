@@ -87,7 +87,7 @@ class Binary:
     Args:
         emit: adds the nodes for two operands, real numbers or plain integers.
         types: the types whose elements are taken as stored, in `domain`.
-        quantized: the quantised types that are computed in real numbers.
+        quantized: the quantized types that are computed in real numbers.
         fused: the options carry a fused activation.
     """
 
@@ -235,7 +235,7 @@ def _read(op: View, g: Graph, types: frozenset[TensorType]) -> tuple[ir.Value, A
 
 
 def _starts_at_zero(tensor: TensorView) -> bool:
-    """Whether a quantised tensor has no negative numbers."""
+    """Whether a quantized tensor has no negative numbers."""
     quantization = tensor.quantization
     lowest, _ = quantized_range(tensor.type)
     return quantization is not None and quantization.scalar_zero_point <= lowest
@@ -255,7 +255,7 @@ def exp(op: View, g: Graph) -> None:
 
 @translator(Op.LOG, versions=(1, 2))
 def log(op: View, g: Graph) -> None:
-    """Log; a negative quantised number is taken as 0, whose logarithm is the lowest code."""
+    """Log; a negative quantized number is taken as 0, whose logarithm is the lowest code."""
     if by_tabulated_code(op, g):
         return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
@@ -340,7 +340,7 @@ def _abs_of_codes(op: View, g: Graph) -> None:
 
 @translator(Op.NEG, versions=(1, 1))
 def neg(op: View, g: Graph) -> None:
-    """Neg of the numbers in the file: TFLite ignores the quantisation."""
+    """Neg of the numbers in the file: TFLite ignores the quantization."""
     input, layout = op["input"], g.layout(op["input"])
     if input.type not in _FLOATS | _INTEGERS | {_T.INT8, _T.INT16}:
         raise refusal(op)

@@ -130,7 +130,7 @@ def resized_linearly(op: View, g: Graph, layout: Layout) -> None:
         value = _held(op, g, g.read(input, layout=layout))
         g.write(output, _resize(op, g, value, layout, "linear", points), layout=layout)
         return
-    # TFLite keeps the quantisation of the input. XNNPACK rounds halves up, and halves are common.
+    # TFLite keeps the quantization of the input. XNNPACK rounds halves up, and halves are common.
     value = _held(op, g, g.read_steps(input, layout=layout))
     codes = g.quantize_units(_resize(op, g, value, layout, "linear", points), input)
     g.write(output, codes, layout=layout, domain=Domain.STORED)
@@ -282,7 +282,6 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
         for old, new in zip(input.shape[1:3], output.shape[1:3], strict=True)
     ]
     whole = all(_repeats(pick, size) for pick, size in zip(picks, input.shape[1:3], strict=True))
-    known = known and (whole or not g.target.pixels)
     layout = g.layout(input) if known else Layout.LAST
     if known and whole and g.target.paired_codes:
         layout = Layout.FIRST

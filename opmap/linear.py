@@ -92,7 +92,7 @@ def write_rows(op: OperatorView[FullyConnectedOptions], g: Graph, y: ir.Value) -
     if output.rank == 2 or has_rows(output):
         g.write(output, y, layout=Layout.ROWS, activation=activation)
         return
-    # It is quantised before it is reshaped, so that ONNX Runtime fuses Gemm and QuantizeLinear.
+    # It is quantized before it is reshaped, so that ONNX Runtime fuses Gemm and QuantizeLinear.
     domain = Domain.STORED if output.is_quantized else Domain.REAL
     y = g.quantize(y, output) if output.is_quantized else y
     y = g.reshape(y, output.shape)

@@ -1,4 +1,4 @@
-"""Operators that tools for quantisation add to models: NumericVerify, aeq.hadamard_rotation."""
+"""Operators that tools for quantization add to models: NumericVerify, aeq.hadamard_rotation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WIDEST = 256  # of a Hadamard matrix that stands in a graph as a whole
 
 @custom_translator("NumericVerify", versions=(1, 1))
 def numericverify(op: OperatorView[Any], g: Graph) -> None:
-    """Dequantised codes less the reference; ONNX has no node that fails on a large difference."""
+    """Dequantized codes less the reference; ONNX has no node that fails on a large difference."""
     if map_options(op, NumericVerifyOptions).checks:
         raise Untranslatable("a difference above the tolerance is to be an error")
     real = g.read(op["input"])

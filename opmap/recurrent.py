@@ -104,7 +104,7 @@ def integer_lstm(
     doubles: bool = False,
     wide: bool = False,
 ) -> None:
-    """A cell of codes, over a sequence or for one step. Its outputs are in the quantisation of the
+    """A cell of codes, over a sequence or for one step. Its outputs are in the quantization of the
     output state, as TFLite has them.
 
     Args:

@@ -138,7 +138,7 @@ def reverse_sequence(op: OperatorView[ReverseSequenceOptions], g: Graph) -> None
 
 @translator(Op.MATRIX_DIAG, versions=(1, 1))
 def matrix_diag(op: OperatorView[Any], g: Graph) -> None:
-    """MATRIX_SET_DIAG of zeros; in a quantised tensor these are the code 0, as in TFLite."""
+    """MATRIX_SET_DIAG of zeros; in a quantized tensor these are the code 0, as in TFLite."""
     diagonal, output = op["diagonal"], op.output
     domain = moved_domain(diagonal, output)
     shape = g.shape((*diagonal.shape, diagonal.shape[-1]))

@@ -151,16 +151,16 @@ def grouped(s: Signature) -> bool:
     return len(data) > 3 and len(weights) > 3 and data[3] != weights[3]
 
 
-# Quantisation ------------------------------------------------------------------------------------
+# Quantization ------------------------------------------------------------------------------------
 
 
 def quantized(s: Signature) -> bool:
-    """Input 0 carries a quantisation table."""
+    """Input 0 carries a quantization table."""
     return s.input(0).quantized
 
 
 def unquantized_int16(s: Signature) -> bool:
-    """int16 input 0; neither it nor input 1 carries a quantisation table."""
+    """int16 input 0; neither it nor input 1 carries a quantization table."""
     return s.input(0).type == INT16 and not (s.input(0).quantized or s.input(1).quantized)
 
 

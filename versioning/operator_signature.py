@@ -18,7 +18,7 @@ class TensorSignature:
 
     Args:
         type: None for an input that is left out.
-        quantized: it has a quantisation table, even an empty one.
+        quantized: it has a quantization table, even an empty one.
         scales: how many scales that table has, along `axis`.
         scale: the first of them; 0.0 without any.
     """
@@ -38,7 +38,7 @@ ABSENT = TensorSignature()
 
 @record
 class Signature:
-    """An operator in its graph: types, shapes, const-ness, quantisation, options.
+    """An operator in its graph: types, shapes, const-ness, quantization, options.
 
     Args:
         options: by the schema's names; a field that is missing is 0. None stands for an operator

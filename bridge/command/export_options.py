@@ -15,7 +15,7 @@ from tflite_ort.opmap.onnx_graph.opsets import IR_VERSIONS
 
 
 class Weights(StrEnum):
-    """How an exported file stores quantised weights."""
+    """How an exported file stores quantized weights."""
 
     UINT8 = "uint8"
     INT8 = "int8"

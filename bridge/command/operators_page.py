@@ -55,7 +55,7 @@ The columns of the table:
 In the first three columns a version stands before the types. `2: int8` means that TFLite's rules
 ask for version 2 or later for int8 data. A file with int8 data and an earlier version runs all the
 same, as in TFLite; `tflite-ort versions` warns of it. The type is the type of the data operand.
-For a quantised tensor it is the type of the stored integers. Weights of fewer bits are part of a
+For a quantized tensor it is the type of the stored integers. Weights of fewer bits are part of a
 version.
 
 An operator that is *inlined* is replaced by the subgraph that it names. Custom operators are at

@@ -144,7 +144,7 @@ Reference = Annotated[
 Samples = Annotated[int, typer.Option(min=1, help="How many random inputs.")]
 Steps = Annotated[int, typer.Option(min=1, help="Runs in a row, over which state lasts.")]
 Quanta = Annotated[
-    float, typer.Option(min=0.0, help="What quantised tensors may be off, in steps of their scale.")
+    float, typer.Option(min=0.0, help="What quantized tensors may be off, in steps of their scale.")
 ]
 Profiled = Annotated[
     bool | None,

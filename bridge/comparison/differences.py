@@ -29,7 +29,7 @@ class Tolerance:
 
     Args:
         relative: of floats, the largest difference over the largest magnitude of the reference.
-        quanta: of quantised tensors, the largest difference in steps of the scale.
+        quanta: of quantized tensors, the largest difference in steps of the scale.
         isolated: as `relative`, of a single operator that is fed the reference's inputs; a tenth of
             it of operators that neither add up nor approximate.
         share: of such an operator's 8-bit results, the share of elements that may differ at all;
@@ -51,14 +51,14 @@ class Difference:
     Args:
         elements: how many were compared.
         equal: how many of them are the same; NaN equals NaN.
-        largest: the largest absolute difference; of a quantised tensor in real numbers.
+        largest: the largest absolute difference; of a quantized tensor in real numbers.
         mean: the mean absolute difference, in the same unit.
         relative: `largest` over the largest magnitude of the reference.
-        quanta, mean_quanta: the same differences of a quantised tensor in steps of its scale, of
+        quanta, mean_quanta: the same differences of a quantized tensor in steps of its scale, of
             other integers in units; None for floats and truth values.
         nan: elements that are NaN on one side alone.
         infinite: elements that are infinite on one side alone, or with the other sign.
-        crowded: of quantised tensors, the largest share of elements that differ in one channel
+        crowded: of quantized tensors, the largest share of elements that differ in one channel
             (the last axis), of channels with 8 elements and more.
         channels: where nearly all of the difference is in few channels, these.
         of_channels: how many channels there are; 0 where they have fewer elements.

@@ -15,7 +15,7 @@ Array = npt.NDArray[Any]
 # What get_input_details says of one tensor.
 Details = Mapping[str, Any]
 
-# Integers that are not quantised are mostly indices or token numbers: small ones fit most tables.
+# Integers that are not quantized are mostly indices or token numbers: small ones fit most tables.
 _SMALL_INTEGERS = 10
 
 
@@ -25,7 +25,7 @@ def random_input(
     real: tuple[float, float] = (-1.0, 1.0),
     below: int | None = None,
 ) -> Array:
-    """Values for one input: floats in the range `real`, quantised ones and bytes over their whole
+    """Values for one input: floats in the range `real`, quantized ones and bytes over their whole
     range, other integers from 0 to 9; all integers less than `below`."""
     dtype, shape = np.dtype(details["dtype"]), tuple(int(size) for size in details["shape"])
     if dtype.kind in "OS":
@@ -77,11 +77,11 @@ def random_inputs(
 def _drawn_range(dtype: np.dtype[Any], details: Details, below: int | None) -> tuple[int, int]:
     """The least and the greatest value of integers. Codes of fewer bits than `dtype` reach as far
     below 0 as above; numbers of rows do not."""
-    quantised = np.asarray(details["quantization_parameters"]["scales"]).size > 0
+    quantized = np.asarray(details["quantization_parameters"]["scales"]).size > 0
     limits = np.iinfo(dtype)
-    if dtype.itemsize == 1 or quantised:
+    if dtype.itemsize == 1 or quantized:
         if below is None:
             return int(limits.min), int(limits.max)
-        low = -below if quantised else 0
+        low = -below if quantized else 0
         return max(low, int(limits.min)), min(below - 1, int(limits.max))
     return 0, min(below or _SMALL_INTEGERS, _SMALL_INTEGERS) - 1

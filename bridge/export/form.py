@@ -59,13 +59,13 @@ class Written(TypedDict, total=False):
             inputs and outputs. None: the primary subgraph.
         opset: from 17 to 24. An operator whose nodes this opset does not have is refused.
         float16: 32-bit floats are 16-bit ones inside; inputs and outputs stay as they are.
-            So do quantised values and other whole numbers; weights beyond 65504 are refused.
+            So do quantized values and other whole numbers; weights beyond 65504 are refused.
         nchw: names of inputs and outputs that become [N, C, H, W], their channels first.
         rename: names of inputs and outputs by their present names.
         external_data: weights go into a file beside the model, ``<output>.data``, whatever their
             size.
         exact: layers with 16-bit activations give exactly TFLite's values, with more nodes;
-            otherwise they compute in 32-bit floats, and may be one quantised step off.
+            otherwise they compute in 32-bit floats, and may be one quantized step off.
         state_defaults: the file has the first value of each state, so a run without it starts the
             state. ONNX Runtime warns of each, and some of its providers then ignore the value
             that is fed. Otherwise every run needs the state, the first one that of `first_state`.

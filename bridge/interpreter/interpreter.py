@@ -65,7 +65,7 @@ class Interpreter(OwnMethods, Closing):
             docs/delegates.md.
         precision: how providers compute floats: ``"full"`` is float32; ``"bf16"`` and ``"fp16"``
             are faster on some and less exact. Options of a provider that say another come first.
-        hybrid: how float activations are multiplied by integer weights. ``"float"`` dequantises
+        hybrid: how float activations are multiplied by integer weights. ``"float"`` dequantizes
             the weights, which is more accurate than TFLite. ``"dynamic"`` rounds the activations
             to 8 bits at each invoke, as TFLite's reference kernels do; ``"xnnpack"`` rounds as
             LiteRT does by default. ``"auto"`` rounds if that is faster, by no more than TFLite's
@@ -85,7 +85,7 @@ class Interpreter(OwnMethods, Closing):
             ``TFLITE_ORT_CACHE``; without it there is no cache. Results are the same.
         tune: True times the different ways to compute each layer (lowerings), once, and takes the
             fastest. The times are stored in the user's cache folder, for the same processor and
-            number of threads. A path names another file; a `Tuning` has more options. Quantised
+            number of threads. A path names another file; a `Tuning` has more options. Quantized
             results are the same, and floats are within the bounds of docs/numbers.md.
         model: the name of the model to run in a bundle (``.task``, ``.litertlm``), with or without
             folders and suffix; None for the only one.

@@ -41,7 +41,7 @@ class Signature:
 
 @record
 class KnownQuantization:
-    """The quantisation of a tensor as `QuantizationParameters` has it."""
+    """The quantization of a tensor as `QuantizationParameters` has it."""
 
     scale: npt.NDArray[np.float32] | None
     zero_point: npt.NDArray[np.int64] | None

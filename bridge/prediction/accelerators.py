@@ -13,7 +13,7 @@ class Accelerator:
 
     Args:
         group: the field of the server's configuration that names it.
-        weights: the type of quantised weights that it takes, as of `export_onnx`.
+        weights: the type of quantized weights that it takes, as of `export_onnx`.
         parameters: its options there.
     """
 

@@ -26,7 +26,7 @@ def model_session(
     kept: bool = False,
     **settings: Any,
 ) -> Session:
-    """A session of `model`, whose quantised layers are those of ONNX Runtime's own kernels.
+    """A session of `model`, whose quantized layers are those of ONNX Runtime's own kernels.
 
     Args:
         kept: the session is stored, or the model tuned: it may take longer to make, and run faster.

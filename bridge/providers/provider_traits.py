@@ -103,7 +103,7 @@ class ProviderTraits:
 
     Args:
         graphs: makes `target`.
-        exact_weights: quantised weights have the type that this CPU multiplies fastest and exactly,
+        exact_weights: quantized weights have the type that this CPU multiplies fastest and exactly,
             found by trying, in place of the type that `target` says.
         takes_all_nodes: ONNX Runtime gives it every node that other providers leave.
         elsewhere: it computes on another machine.

@@ -77,7 +77,7 @@ def _openvino_in(kind: str, *devices: str) -> Mapping[str, Any]:
 TRAITS: Mapping[str, ProviderTraits] = {
     # - Without VNNI its x86 kernels add pairs of uint8 x int8 products in 16 bits, which saturates;
     #   with VNNI, uint8 x uint8 takes twice the time. So the type of weights is found by trying.
-    # - Quantised activations are uint8 in its graphs. An int8 input or output of a session is moved
+    # - Quantized activations are uint8 in its graphs. An int8 input or output of a session is moved
     #   by 128 outside, which spares the graph a node.
     # - It is the last one: ONNX Runtime gives it what the other providers of a session leave.
     CPU: ProviderTraits(
@@ -199,7 +199,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
         install=_ON_NVIDIA,
         kinds=("GPU",),
     ),
-    # These take no quantised weights but signed ones.
+    # These take no quantized weights but signed ones.
     # - TensorRT for RTX computes each tensor in its own type, so there is no option but TF32.
     "NvTensorRTRTXExecutionProvider": ProviderTraits(
         _signed,
@@ -351,7 +351,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
     "ggml": ProviderTraits(
         precisions={FULL_PRECISION: {"weights": "f32"}, "fp16": {"weights": "f16"}},
     ),
-    # It computes in floats and leaves quantised layers to the CPU. A session does not tell its
+    # It computes in floats and leaves quantized layers to the CPU. A session does not tell its
     # options. Some of its shaders are wrong, and some operators end the process.
     "WebGpuExecutionProvider": ProviderTraits(
         precisions=_FULL_ALONE,

@@ -69,7 +69,7 @@ def identity() -> ir.Model:
 
 @cache
 def exact_weight_type() -> str:
-    """The fastest type of quantised weights that this CPU multiplies exactly, found by trying.
+    """The fastest type of quantized weights that this CPU multiplies exactly, found by trying.
 
     Without VNNI, ONNX Runtime's x86 kernels add pairs of uint8 x int8 products in 16 bits, which
     saturates; uint8 x uint8 is exact but takes twice the time where VNNI is there.

@@ -183,7 +183,7 @@ def _errors(operators: Sequence[OperatorResult]) -> dict[str, dict[str, list[Sam
 
 
 def _error_plots(operators: Sequence[OperatorResult], tolerance: Tolerance) -> Sequence[Plot]:
-    """Errors along the network: of quantised tensors, and of floats."""
+    """Errors along the network: of quantized tensors, and of floats."""
     found = _errors(operators)
     along = "Error along the network"
     plots = (

@@ -19,7 +19,7 @@ _FLOATS = frozenset({TensorType.FLOAT32, TensorType.FLOAT16})
 
 _HYBRID = (
     "Its weights are integers and its activations floats: TFLite rounds each row of activations to "
-    "8 bits. This library does so where 8 bits are faster (hybrid='auto'), and dequantises the "
+    "8 bits. This library does so where 8 bits are faster (hybrid='auto'), and dequantizes the "
     "weights elsewhere."
 )
 _LAYER = (
@@ -33,7 +33,7 @@ _INT16 = (
 )
 _RECURRENT = "Each step feeds the next: small differences grow along a sequence."
 
-# By operator: of quantised tensors, and of floats.
+# By operator: of quantized tensors, and of floats.
 _QUANTISED = {
     "AVERAGE_POOL_2D": "LiteRT rounds halves away from zero, ONNX Runtime to even.",
     "ADD": "LiteRT multiplies by 21-bit numbers, ONNX Runtime in float32: halves go either way.",
@@ -73,16 +73,16 @@ def known_difference(op: OperatorView[object], far: bool = False) -> str:
         far: it differs by more than rounding explains.
     """
     types = [tensor.type for tensor in op.present_inputs()]
-    quantised = any(tensor.is_quantized for tensor in op.outputs)
+    quantized = any(tensor.is_quantized for tensor in op.outputs)
     said = []
     if is_hybrid(op):
         said.append(_HYBRID)
     elif op.name in _LAYERS:
-        said.append(_LAYER if quantised else _FLOAT_LAYER)
+        said.append(_LAYER if quantized else _FLOAT_LAYER)
     if "LSTM" in op.name or "RNN" in op.name or op.name == "SVDF":
         said.append(_RECURRENT)
-    if quantised and TensorType.INT16 in types:
+    if quantized and TensorType.INT16 in types:
         said.append(_INT16)
-    table = _QUANTISED if quantised else _FLOAT
+    table = _QUANTISED if quantized else _FLOAT
     said.append(table.get(op.name, ""))
     return " ".join(each for each in said if each and not (far and each in _SMALL))

@@ -28,7 +28,7 @@ class Weights:
     Args:
         matrix: [columns, G * rows], codes where there are scales.
         scales: [G, 1], or None for reals.
-        asymmetric: whether vectors are quantised with a zero point before codes multiply them.
+        asymmetric: whether vectors are quantized with a zero point before codes multiply them.
     """
 
     matrix: Array

@@ -46,7 +46,7 @@ class PartialSum:
 
     @classmethod
     def of(cls, cell: CellTensors, pattern: str, source: str, scales: NarrowSum) -> PartialSum:
-        """The product with vectors that are quantised as the input `source`."""
+        """The product with vectors that are quantized as the input `source`."""
         weights = np.stack([cell.required(pattern.format(gate)) for gate in NARROW_GATES])
         return cls(
             matrix=joined(weights, np.float64),

@@ -116,7 +116,7 @@ def run_steps(step: Step, inputs: Sequence[Any] | Array, states: States) -> tupl
 
 
 def quantization(tensor: TensorView | None, name: str) -> Quantization:
-    """The quantisation of `tensor`; KernelError, which calls it `name`, without one."""
+    """The quantization of `tensor`; KernelError, which calls it `name`, without one."""
     if tensor is None or tensor.quantization is None:
         raise KernelError(f"{name} has no scale")
     return tensor.quantization

@@ -1,4 +1,4 @@
-"""Operands and results of convolutions and matrix products: float, quantised and hybrid.
+"""Operands and results of convolutions and matrix products: float, quantized and hybrid.
 
 Integer operands are accumulated in float64 by BLAS, which is exact below 2**53.
 """
@@ -65,7 +65,7 @@ class Accumulator:
         """The two operands to multiply: real numbers, or integers less their zero points.
 
         Args:
-            axes, asymmetric: how a float `x` is quantised before an integer filter multiplies it.
+            axes, asymmetric: how a float `x` is quantized before an integer filter multiplies it.
         """
         if self.filter.type not in FILTER_TYPES.get(self.input.type, ()):
             raise KernelError(
@@ -100,7 +100,7 @@ class Accumulator:
         ours, theirs = quantization(self.input).scale, quantization(self.filter).scale
         for tensor in (self.input, self.output):
             if quantization(tensor).per_channel:
-                raise KernelError(f"activation {tensor.name!r} is quantised per channel")
+                raise KernelError(f"activation {tensor.name!r} is quantized per channel")
         if self.narrow_scale and theirs.size > 1:
             raise KernelError(
                 f"{self.filter.type.name} filter has {theirs.size} scales, expected 1"
@@ -110,7 +110,7 @@ class Accumulator:
 
 
 def quantization(tensor: TensorView) -> Quantization:
-    """The quantisation of `tensor`; KernelError without one."""
+    """The quantization of `tensor`; KernelError without one."""
     if tensor.quantization is None:
         raise KernelError(f"{tensor.type.name} tensor {tensor.name!r} has no scale")
     return tensor.quantization

@@ -1,4 +1,4 @@
-"""Real functions of quantised tensors by table, as TFLite's reference kernels tabulate them."""
+"""Real functions of quantized tensors by table, as TFLite's reference kernels tabulate them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types, quantisation and fused activations of a kernel's operands."""
+"""Types, quantization and fused activations of a kernel's operands."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def refusal(op: OperatorView[Any]) -> KernelError:
 
 
 def scale(op: OperatorView[Any], tensor: TensorView | None) -> np.float32:
-    """The one scale of a quantised tensor, in float32, in which TFLite divides scales."""
+    """The one scale of a quantized tensor, in float32, in which TFLite divides scales."""
     if tensor is None or tensor.quantization is None or tensor.quantization.per_channel:
         name = "none" if tensor is None else repr(tensor.name)
-        raise KernelError(f"tensor {name} is not quantised by a single scale")
+        raise KernelError(f"tensor {name} is not quantized by a single scale")
     return tensor.quantization.sole_scale
 
 
 def zero_point(op: OperatorView[Any], tensor: TensorView) -> int:
-    """The one zero point of a quantised tensor; it is 0 for int16 codes in TFLite."""
+    """The one zero point of a quantized tensor; it is 0 for int16 codes in TFLite."""
     scale(op, tensor)
     if tensor.quantization is None:
         return 0
@@ -95,4 +95,4 @@ def require_output(op: OperatorView[Any], unit: float, zero: int) -> None:
     """Refuses an output whose scale and zero point are not those that the operator prescribes."""
     found = (float(scale(op, op.output)), zero_point(op, op.output))
     if found != (unit, zero):
-        raise KernelError(f"output is quantised by {found}, expected {(unit, zero)}")
+        raise KernelError(f"output is quantized by {found}, expected {(unit, zero)}")

@@ -1,4 +1,4 @@
-"""ADD, SUB, MUL, DIV and SQUARED_DIFFERENCE of quantised codes, in TFLite's fixed point.
+"""ADD, SUB, MUL, DIV and SQUARED_DIFFERENCE of quantized codes, in TFLite's fixed point.
 
 The results are output codes less the zero point, not yet clipped to the range of the type.
 """

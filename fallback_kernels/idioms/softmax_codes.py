@@ -1,4 +1,4 @@
-"""SOFTMAX and LOG_SOFTMAX of quantised codes, in TFLite's fixed point."""
+"""SOFTMAX and LOG_SOFTMAX of quantized codes, in TFLite's fixed point."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def softmax_of_bytes(op: View, x: Array) -> Array:
     """SOFTMAX of 8-bit codes: the exponentials divided by their sum."""
     e = exponentials(op, x, op.options.beta)
     inverse, bits = reciprocal(e.total, 12)
-    # As many steps as there are codes above the lowest one that the output's quantisation means;
+    # As many steps as there are codes above the lowest one that the output's quantization means;
     # TFLite's reference kernel takes all of int16 even where that begins at 0.
     bounds, lowest_code = np.iinfo(op.output.dtype), quantization(op.output).scalar_zero_point
     steps = (bounds.max - lowest_code).bit_length()

@@ -69,7 +69,7 @@ def _halves(g: Graph, value: ir.Value) -> Sequence[ir.Value]:
 
 
 def _codes(g: Graph, value: ir.Value, states: Sequence[TensorView]) -> list[ir.Value]:
-    """The outputs of each cell in the quantisation of its state."""
+    """The outputs of each cell in the quantization of its state."""
     pairs = zip(_halves(g, value), states, strict=True)
     return [centred_codes(g, half, state) for half, state in pairs]
 

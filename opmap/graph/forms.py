@@ -60,7 +60,7 @@ class Layout(Enum):
 
 
 class Domain(Enum):
-    """How the elements of a quantised tensor are represented; the same for all other tensors.
+    """How the elements of a quantized tensor are represented; the same for all other tensors.
 
     `REAL` numbers, codes as they are `STORED` in the graph, codes as the `FILE` has them.
     """
@@ -115,7 +115,7 @@ class Target:
             without saturating (VNNI, Arm), and some accelerators take no others.
         cpu_kernels: ONNX Runtime's own kernels for the CPU run it. Rules ask it; translators ask
             the properties below, which say what they need.
-        real_transposes: a quantised tensor is dequantised before a Transpose, not after it: the
+        real_transposes: a quantized tensor is dequantized before a Transpose, not after it: the
             layout of a convolution is changed only where a Transpose of real numbers stands.
         paired_codes: a tensor of codes has one scale for all nodes, and every node of codes stands
             between a DequantizeLinear and a QuantizeLinear: NPUs know no others. Halves are rounded
@@ -129,7 +129,7 @@ class Target:
             function stands before the rounding.
         usual_activations: recurrent nodes have no other activations than those of ONNX's defaults
             and Relu.
-        hybrid: how float activations meet integer weights: ``"float"``, the weights dequantised, or
+        hybrid: how float activations meet integer weights: ``"float"``, the weights dequantized, or
             the activations rounded to 8 bits at each invoke, ``"dynamic"`` as TFLite's own kernels
             do and ``"xnnpack"`` as LiteRT does by default; ``"auto"``, rounded where 8 bits are
             faster, by no more than LiteRT's kernels do, see `rounded_product`.
@@ -157,7 +157,6 @@ class Target:
         channels_last: images of 8-bit codes change their layout by Transposes. ONNX Runtime's own
             layers of codes have one before and one after them, of which two cancel.
         code_tables: codes become other codes by a LeakyRelu, which ONNX Runtime makes one lookup.
-        pixels: rows and columns of an image are gathered with all channels of a pixel.
         no_loops: why another delegate has a WHILE that becomes a Loop or a Scan; empty: it has not.
         no_floats: why floats are not moved, unless they are codes times a scale; empty: they are.
         channels_first: the names of the graph's own inputs and outputs that have their channels
@@ -190,7 +189,6 @@ class Target:
     long_runs: bool = False
     channels_last: bool = False
     code_tables: bool = False
-    pixels: bool = False
     fixed_counts: bool = False
     no_loops: str = ""
     no_floats: str = ""
@@ -232,7 +230,7 @@ class Target:
 
 
 def carried_type(tensor: TensorView) -> TensorType:
-    """The type in which a quantised tensor's codes stand in the graph: uint8 for int8."""
+    """The type in which a quantized tensor's codes stand in the graph: uint8 for int8."""
     return TensorType.UINT8 if tensor.type is TensorType.INT8 else tensor.type
 
 

@@ -2,10 +2,10 @@
 
 A tensor can have several *forms* in the graph. A form is a layout (channels-last as in TFLite, or
 channels-first as ONNX convolutions take it) and a domain (`REAL` numbers, the `STORED` codes of a
-quantised tensor, or the codes as the `FILE` has them). A translator reads the form it needs and
+quantized tensor, or the codes as the `FILE` has them). A translator reads the form it needs and
 writes the form it has computed. A missing form is derived once from one that exists.
 
-Quantised int8 tensors are carried as uint8 with the zero point moved by 128: the same real values,
+Quantized int8 tensors are carried as uint8 with the zero point moved by 128: the same real values,
 with which ONNX Runtime's integer operators are fast and exact. `STORED` codes are such carried
 codes. `FILE` codes are int8 again, for CAST and for the graph's own inputs and outputs.
 """
@@ -115,7 +115,7 @@ class Graph(QuantizedNodes):
         domain: Domain = Domain.REAL,
         activation: ActivationFunctionType = ActivationFunctionType.NONE,
     ) -> None:
-        """Record `value` as `tensor`; real numbers for a quantised tensor are quantised first.
+        """Record `value` as `tensor`; real numbers for a quantized tensor are quantized first.
 
         Args:
             activation: as Relu or Clip of reals, or as Clip of codes unless their range implies it.
@@ -133,7 +133,7 @@ class Graph(QuantizedNodes):
         self._record(tensor, form, value)
 
     def _safe_if_empty(self, value: ir.Value, tensor: TensorView) -> ir.Value:
-        """`value`, ready to be quantised even if `tensor` has no elements.
+        """`value`, ready to be quantized even if `tensor` has no elements.
 
         An integer operator of ONNX Runtime would then end the process, or give nothing at all. In
         an exported file, open sizes are taken not to be 0: else most operators would be slower.
@@ -175,7 +175,7 @@ class Graph(QuantizedNodes):
         rank: int | None = None,
         from_zero_point: bool = True,
     ) -> ir.Value:
-        """The codes of a quantised `tensor` in float32, counted from its zero point, times `step`.
+        """The codes of a quantized `tensor` in float32, counted from its zero point, times `step`.
 
         `read` gives real numbers: its step is the scale of the tensor. This is the one way to read
         codes with another step. It is a scaling for one operator, so it is not recorded as a form.

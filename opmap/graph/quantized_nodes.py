@@ -41,7 +41,7 @@ _PASSED = frozenset({"Clip", "Relu", "Reshape", "Squeeze", "Transpose", "Unsquee
 
 
 class QuantizedNodes(Nodes):
-    """Nodes, with the types that carry quantised weights and activations.
+    """Nodes, with the types that carry quantized weights and activations.
 
     Args:
         weight_type: the type that carries 8-bit weights.
@@ -69,7 +69,7 @@ class QuantizedNodes(Nodes):
 
         Args:
             axis: the dimension of the result along which per-channel scales run.
-            real: dequantise in numpy instead of by a DequantizeLinear in the graph.
+            real: dequantize in numpy instead of by a DequantizeLinear in the graph.
         """
         data, quantization = tensor.data, tensor.quantization
         if data is None:
@@ -144,12 +144,12 @@ class QuantizedNodes(Nodes):
         if tensor.type is TensorType.INT32:
             codes = self.constants.add(tensor.data, tensor.name)
             return self._dequantized_constant(codes, scales, None, 0, tensor.name)
-        if tensor.type is TensorType.INT64:  # of 16-bit activations; ONNX does not dequantise it
+        if tensor.type is TensorType.INT64:  # of 16-bit activations; ONNX does not dequantize it
             return self._wide_bias(tensor.data, scales, tensor.name)
         return self.constants.add(tensor.data, tensor.name)
 
     def _wide_bias(self, codes: Array, scales: npt.NDArray[np.float32], name: str) -> ir.Value:
-        """A bias of 64-bit codes as floats. ONNX Runtime quantises these again, to 32 bits that
+        """A bias of 64-bit codes as floats. ONNX Runtime quantizes these again, to 32 bits that
         wrap, so large codes are rounded to their 31 highest bits here."""
         reals = codes * scales.astype(np.float64)
         if np.all(np.abs(codes.astype(np.float64)) < 2**30):
@@ -248,7 +248,7 @@ class QuantizedNodes(Nodes):
         if quantization is None:
             raise Untranslatable(f"{tensor.name!r} has no scale")
         if quantization.per_channel:
-            raise Untranslatable(f"activation {tensor.name!r} is quantised per channel")
+            raise Untranslatable(f"activation {tensor.name!r} is quantized per channel")
         low, high = semantics.quantized_range(tensor.type)
         if not low <= quantization.scalar_zero_point <= high:
             raise ModelError(
@@ -384,7 +384,7 @@ def dequantized(data: Array, quantization: Quantization) -> npt.NDArray[np.float
 
 
 def _unchanged(node: ir.Node, parameters: tuple[ir.Value, ir.Value]) -> ir.Value | None:
-    """The codes that a DequantizeLinear reads, where they are quantised by its own parameters."""
+    """The codes that a DequantizeLinear reads, where they are quantized by its own parameters."""
     same = [a is b for a, b in zip(node.inputs[1:], parameters, strict=False)]
     return node.inputs[0] if same == [True, True] else None
 

@@ -1,4 +1,4 @@
-"""Functions of one quantised operand as a table with the result of every code."""
+"""Functions of one quantized operand as a table with the result of every code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 
 def every_code(type_: TensorType) -> Array:
-    """All codes of a quantised type, ascending."""
+    """All codes of a quantized type, ascending."""
     low, high = quantized_range(type_)
     return np.arange(low, high + 1).astype(NUMPY_DTYPE[type_])
 

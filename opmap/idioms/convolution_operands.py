@@ -158,7 +158,7 @@ def write_convolution(
         weights: [out, C / groups, kh, kw], as real numbers.
 
     Raises:
-        Untranslatable: a computed bias of quantised activations.
+        Untranslatable: a computed bias of quantized activations.
     """
     attributes = convolution_attributes(op, groups)
     bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
@@ -187,14 +187,14 @@ def accumulator_bias(
     """The bias [N], in units of input scale times filter scale, those of the integer accumulator.
 
     Raises:
-        Untranslatable: a computed bias of quantised activations.
+        Untranslatable: a computed bias of quantized activations.
     """
     if bias is None:
         return None
     if bias.is_constant:
         return g.bias(bias, accumulator_scale(input.quantization, filter.quantization))
     if input.is_quantized:
-        raise Untranslatable(f"bias {bias.name!r} of quantised activations is not a constant")
+        raise Untranslatable(f"bias {bias.name!r} of quantized activations is not a constant")
     value = g.read(bias)
     return value if bias.rank == 1 else g.reshape(value, (known_product(bias.shape),))
 

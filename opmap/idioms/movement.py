@@ -20,7 +20,7 @@ _MOVED = named_types("f16 f32 f64 bool i2 i4 i8 i16 i32 i64 u4 u8 u16 u32 u64 st
 def moved_domain(*tensors: TensorView) -> Domain:
     """The domain in which codes pass unchanged from tensor to tensor.
 
-    It is STORED, or FILE where a quantised tensor meets one without a scale.
+    It is STORED, or FILE where a quantized tensor meets one without a scale.
 
     Raises:
         Untranslatable: elements that are not moved in ONNX.

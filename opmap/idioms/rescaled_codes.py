@@ -49,7 +49,7 @@ _HIGHEST = 255
 
 
 class Codes(NamedTuple):
-    """The quantisation of a tensor with one scale."""
+    """The quantization of a tensor with one scale."""
 
     type: TensorType
     scale: float

@@ -20,8 +20,3 @@ def channels_last(target: Target) -> Target:
 def code_tables(target: Target) -> Target:
     """Codes become other codes by one lookup in a table."""
     return replace(target, code_tables=True)
-
-
-def pixels(target: Target) -> Target:
-    """Rows and columns are gathered from images with their channels last."""
-    return replace(target, pixels=True)

@@ -1,4 +1,4 @@
-"""Fixed-point arithmetic of TFLite's quantised reference kernels, vectorised.
+"""Fixed-point arithmetic of TFLite's quantized reference kernels, vectorised.
 
 A real multiplier `m` is held as `q31 * 2**(shift - 31)` with `q31` in [2**30, 2**31). Multipliers
 may be arrays (one per channel): they broadcast over the last axis, as numpy does.

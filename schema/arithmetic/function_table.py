@@ -1,4 +1,4 @@
-"""Real functions of quantised tensors: what TFLite tabulates, and its tables for 16-bit codes."""
+"""Real functions of quantized tensors: what TFLite tabulates, and its tables for 16-bit codes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def exact_elu(x: Array) -> Array:
 
 
 def tabulated_function(op: OperatorView[Any], scale: np.float32, zero_point: int) -> Function:
-    """What TFLite tabulates of a quantised EXP, GELU, LOG or RSQRT: where it is not defined, the
+    """What TFLite tabulates of a quantized EXP, GELU, LOG or RSQRT: where it is not defined, the
     lowest or the highest number of the output, which has this scale and zero point."""
     limits = np.iinfo(op.output.dtype)
     if op.op is Op.EXP:

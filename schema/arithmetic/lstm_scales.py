@@ -130,7 +130,7 @@ def narrow_scales(op: View) -> NarrowScales:
 
 
 def _narrow_sum(op: View, pattern: str, source: str, part: int) -> NarrowSum:
-    """Part 1 or 2 of the gates' sums, of vectors quantised as `source`."""
+    """Part 1 or 2 of the gates' sums, of vectors quantized as `source`."""
     parts = [quantization(op.intermediates[whole + part]) for whole in _NARROW_SUMS]
     wholes = [quantization(op.intermediates[whole]).scalar_scale for whole in _NARROW_SUMS]
     held = np.array([[each.scalar_scale] for each in parts], np.float32)

@@ -1,6 +1,6 @@
 """Whether a model's parts fit each other, so that all later code may rely on it.
 
-Indices are in range, constants as long as their shape, quantisation and sparsity fit the tensor,
+Indices are in range, constants as long as their shape, quantization and sparsity fit the tensor,
 and subgraphs call each other to an end. As in TFLite, a model loads whose operators cannot run in
 their order (`order_problems`) or cannot take what reaches them: that is found when it is allocated.
 """

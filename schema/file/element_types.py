@@ -48,7 +48,7 @@ class ElementType:
         numpy: the type of an array of elements, or its name in `ml_dtypes`. Those of 2 and 4 bits
             take a byte each there, strings are bytes objects.
         bits: the size of an element in a file; None where it has no fixed size.
-        codes: the lowest and the highest code of a quantised tensor of this type; None where there
+        codes: the lowest and the highest code of a quantized tensor of this type; None where there
             is no such tensor.
         shown: the numpy type in which LiteRT shows the values, where it is another.
     """

@@ -1,4 +1,4 @@
-"""The tables that make up a model: graph, tensors, quantisation, buffers, signatures.
+"""The tables that make up a model: graph, tensors, quantization, buffers, signatures.
 
 A vector that is absent reads as ``()`` where TFLite treats absent and empty alike, and as None
 where the difference means something (`Tensor.shape_signature`, `Operator.custom_options`).
@@ -32,7 +32,7 @@ from tflite_ort.schema.file.unions import BuiltinOptions, BuiltinOptions2
 
 
 class CustomQuantization(Table):
-    """Quantisation in a form that only its maker knows."""
+    """Quantization in a form that only its maker knows."""
 
     custom: Array | None = view(0, align=16)
 
@@ -60,7 +60,7 @@ QuantizationDetails = Union(
 
 
 class QuantizationParameters(Table):
-    """Affine quantisation: real = scale * (stored - zero_point), per tensor or per channel.
+    """Affine quantization: real = scale * (stored - zero_point), per tensor or per channel.
 
     `min`, `max`, `scale` are float32 [n], `zero_point` is int64 [n]; None when absent or empty.
     """

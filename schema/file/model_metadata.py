@@ -143,7 +143,7 @@ class Content(Table):
 
 
 class NormalizationOptions(Table):
-    """(value - mean) / std, per channel or for all; of the values before they are quantised."""
+    """(value - mean) / std, per channel or for all; of the values before they are quantized."""
 
     mean: tuple[float, ...] = vector(0, FLOAT32, default=())
     std: tuple[float, ...] = vector(1, FLOAT32, default=())

@@ -1,4 +1,4 @@
-"""Shape rules of elementwise, activation and quantisation operators."""
+"""Shape rules of elementwise, activation and quantization operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shape rules of the custom operators that aid quantisation."""
+"""Shape rules of the custom operators that aid quantization."""
 
 from __future__ import annotations
 

@@ -131,10 +131,10 @@ def normalized_axes(axes: Sequence[int] | Array, rank: int) -> tuple[int, ...]:
 
 
 def quantized_range(type: TensorType) -> tuple[int, int]:
-    """The lowest and highest code of a quantised type."""
+    """The lowest and highest code of a quantized type."""
     codes = ELEMENT_TYPES[type].codes
     if codes is None:
-        raise ModelError(f"{TensorType(type).name} is not a quantised type")
+        raise ModelError(f"{TensorType(type).name} is not a quantized type")
     return codes
 
 

@@ -40,12 +40,12 @@ O = TypeVar("O")  # noqa: E741 - the options type of an operator
 
 @record(eq=False)
 class Quantization:
-    """Affine quantisation, real = scale * (stored - zero_point).
+    """Affine quantization, real = scale * (stored - zero_point).
 
     Args:
         scale: float32 [1], or [n] along `axis`.
         zero_point: int64, the same length.
-        axis: the quantised dimension; meaningless when there is one scale.
+        axis: the quantized dimension; meaningless when there is one scale.
     """
 
     scale: npt.NDArray[np.float32]
@@ -90,7 +90,7 @@ class Quantization:
 
 @record(eq=False)
 class Blocks:
-    """Blockwise quantisation of a matrix, real = scale * stored: each `size` elements of a row have
+    """Blockwise quantization of a matrix, real = scale * stored: each `size` elements of a row have
     a scale of their own.
 
     Args:

@@ -30,7 +30,6 @@ REFUSED_HERE: Rows = (
     (
         "codes without a scale, or with several",
         r"scale",
-        r"quantised",
         r"quantized",
         r"zero point",
         r"tensor \S+ without a",

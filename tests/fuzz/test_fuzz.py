@@ -148,7 +148,7 @@ def test_what_one_side_refuses_is_sorted_by_what_it_says() -> None:
             "AllocationError: operator 3: tensor 5 has a value before it is computed",
             "a result that",
         ),
-        ("KernelError: GELU_0 failed to invoke: tensor 'x' is not quantised by a single", "codes"),
+        ("KernelError: GELU_0 failed to invoke: tensor 'x' is not quantized by a single", "codes"),
         ("MalformedModel: no valid buffer: group 7, and there are 0 at", "damage in a part"),
         ("OddError: a word that nobody has heard", lines.UNSORTED),
     ):

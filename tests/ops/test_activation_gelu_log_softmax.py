@@ -135,5 +135,5 @@ def test_log_softmax_of_not_a_number_and_infinity() -> None:
 
 def test_log_softmax_refuses_another_scale() -> None:
     input, output = T((2,), INT8, scale=0.1), T((2,), INT8, scale=0.05, zero_point=127)
-    with pytest.raises(KernelError, match=r"quantised by .0\.05"):
+    with pytest.raises(KernelError, match=r"quantized by .0\.05"):
         ours(one_op_model(Op.LOG_SOFTMAX, [input], [output]), [np.ones(2, np.int8)])

@@ -178,7 +178,7 @@ def test_bfloat16_runs_in_numpy(op: Op) -> None:
 
 REFUSED = (
     (Op.NOT_EQUAL, T((2,), INT16), "INT16, INT16 to BOOL is not implemented"),
-    (Op.EQUAL, T((2,), INT8), "not quantised"),
+    (Op.EQUAL, T((2,), INT8), "not quantized"),
 )
 
 

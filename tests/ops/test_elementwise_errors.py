@@ -120,5 +120,5 @@ def test_codes_without_a_scale_are_refused(op: Op, operands: int) -> None:
     """LiteRT would divide by a scale of 0."""
     scaled, unscaled = T((2,), INT8, scale=0.1), T((2,), INT8)
     for inputs, output in (([unscaled] * operands, scaled), ([scaled] * operands, unscaled)):
-        with pytest.raises(KernelError, match=r"not quantised|is not implemented"):
+        with pytest.raises(KernelError, match=r"not quantized|is not implemented"):
             ours(one_op_model(op, inputs, [output], options(op)), [np.ones(2, np.int8)] * operands)

@@ -145,7 +145,7 @@ def test_kernels_name_what_they_refuse() -> None:
         ours(model, [np.ones(2, np.float32)])
     code = T((2,), INT8, scale=0.1)
     model = one_op_model(Op.L2_NORMALIZATION, [code], [code], L2NormOptions())
-    with pytest.raises(KernelError, match=r"quantised by .0\.1"):
+    with pytest.raises(KernelError, match=r"quantized by .0\.1"):
         ours(model, [np.ones(2, np.int8)])
     options = LocalResponseNormalizationOptions(radius=1, bias=1, alpha=1, beta=1)
     model = one_op_model(Op.LOCAL_RESPONSE_NORMALIZATION, [T((2,))], [T((2,))], options)

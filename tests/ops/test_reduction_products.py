@@ -195,7 +195,7 @@ def test_product_of_uint8_codes_is_refused() -> None:
     model = one_op_model(
         Op.REDUCE_PROD, [tensor((2,), UINT8), ints(0)], [tensor((), UINT8)], ReducerOptions()
     )
-    with pytest.raises(KernelError, match="quantised uint8"):
+    with pytest.raises(KernelError, match="quantized uint8"):
         ours(model, [np.ones(2, np.uint8)])
 
 

@@ -109,7 +109,7 @@ def test_activation_codes_are_rounded_half_away_and_clamped() -> None:
     )
     assert (low, high) == (0, 4)  # 1 - 3 is clamped; 1 + round(2.5) is 4
     assert quantized_range(TensorType.INT4) == (-8, 7)
-    with pytest.raises(ModelError, match="FLOAT32 is not a quantised type"):
+    with pytest.raises(ModelError, match="FLOAT32 is not a quantized type"):
         quantized_range(TensorType.FLOAT32)
 
 

@@ -30,7 +30,7 @@ class _Wide:
         self.inputs, self.outputs = inputs, outputs
 
 
-# By node. Scales of quantised values are below what 16 bits hold; the others take no 16-bit floats.
+# By node. Scales of quantized values are below what 16 bits hold; the others take no 16-bit floats.
 _WIDE: Mapping[str, _Wide] = {
     "DequantizeLinear": _Wide((1,), (0,)),
     "QuantizeLinear": _Wide((0, 1)),

@@ -1,4 +1,4 @@
-"""Quantised convolutions by signed weights on an x86 processor without VNNI.
+"""Quantized convolutions by signed weights on an x86 processor without VNNI.
 
 ONNX Runtime's kernels for uint8 by int8 take half to three quarters of the time of those for uint8
 by uint8. Their sums are the same integers in two cases:

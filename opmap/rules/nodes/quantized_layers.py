@@ -1,4 +1,4 @@
-"""Quantised convolutions in one node, which is what ONNX Runtime makes of them.
+"""Quantized convolutions in one node, which is what ONNX Runtime makes of them.
 
 A translator writes a layer as five nodes: DequantizeLinear of the input, the weights and the bias,
 Conv and QuantizeLinear. ONNX Runtime's optimiser makes one QLinearConv of them, with the same

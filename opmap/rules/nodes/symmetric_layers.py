@@ -1,4 +1,4 @@
-"""Quantised convolutions whose weights have the zero point 0.
+"""Quantized convolutions whose weights have the zero point 0.
 
 ONNX Runtime has kernels for these that take a half to a third of the time. A code of 8 bits less
 its zero point has 9 bits, but few weights of a layer need the ninth, as a rule the one from which
