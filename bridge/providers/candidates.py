@@ -1,5 +1,4 @@
-"""The devices of this machine that a model could run on, besides the cores, and whether a compiled
-graph is for them."""
+"""The devices of this machine that a model could run on, besides the cores."""
 
 from __future__ import annotations
 
@@ -7,18 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import onnxruntime
-from onnxruntime.capi import onnxruntime_pybind11_state as _ort
 
 from tflite_ort.base.records import record
 from tflite_ort.opmap.onnx_graph.serialization import serialized
-from tflite_ort.providers import messages
 from tflite_ort.providers.available import load_plugins
 from tflite_ort.providers.names import providers_of_kind, said_name
-from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.session import ORT_ERRORS, available_providers, devices
 from tflite_ort.providers.traits import TRAITS, traits_of
 from tflite_ort.providers.trials import identity
-from tflite_ort.schema import DelegateError, MissingDelegate
+from tflite_ort.schema import MissingDelegate
 
 
 @record
@@ -122,24 +118,3 @@ def device_order() -> list[tuple[str, str]]:
     except ORT_ERRORS:
         return found
     return found
-
-
-def check_compatible(path: str, provider: Provider) -> None:
-    """Refuse what a provider has compiled for another version of itself or other hardware.
-
-    Raises:
-        DelegateError: it cannot run here, or not as fast as what is compiled anew.
-    """
-    devices = [each for each in onnxruntime.get_ep_devices() if each.ep_name == provider.name]
-    if not devices or not hasattr(_ort, "get_compatibility_info_from_model"):
-        return  # compiled in, or a release that does not tell
-    try:
-        compiled_for = _ort.get_compatibility_info_from_model(path, provider.name)
-        if not compiled_for:
-            return
-        fits = _ort.get_model_compatibility_for_ep_devices(devices, compiled_for)
-    except ORT_ERRORS as error:
-        raise messages.failure(f"could not read {path}", error) from error
-    usable = _ort.OrtCompiledModelCompatibility
-    if fits not in (usable.EP_SUPPORTED_OPTIMAL, usable.EP_NOT_APPLICABLE):
-        raise DelegateError(f"{path} is not for this {provider.name}")

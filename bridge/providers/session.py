@@ -29,7 +29,6 @@ from tflite_ort.schema.values.complex_pairs import paired
 
 with late:
     from tflite_ort.providers import (
-        candidates,
         left_sessions,
         messages,
         native_libraries,
@@ -240,7 +239,7 @@ class Session:
         """ONNX Runtime's session; one that cannot be saved is made without that."""
         tells = traits_of(provider.name).tells_fit
         if tells and isinstance(graph, StoredGraph) and graph.kind == COMPILED:
-            candidates.check_compatible(graph.path, provider)
+            native_libraries.check_compatible(graph.path, provider, ORT_ERRORS)
         alone = save is None and not self.weights
         options = settings.shared_options() if alone and self._plain else settings.options()
         saved = None
