@@ -22,6 +22,7 @@ from tflite_ort.opmap.rules.rule import (
     keeps_axes,
     paired,
     rounding,
+    rounds_terms,
 )
 from tflite_ort.opmap.rules.table import RULES
 
@@ -67,6 +68,7 @@ _TARGETS = {
     blocks: "CPUs with blocked floats",
     paired: "NPUs",
     keeps_axes: "OpenVINO",
+    rounds_terms: "OpenVINO",
     rounding: "devices that round floats",
 }
 
