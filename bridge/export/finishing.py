@@ -74,7 +74,7 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
     """
     graph, preset = model.graph, form.preset
     _write_out(model, preset)
-    known = clean(model, as_session=preset.cpu_kernels)
+    known = clean(model, as_session=preset.cpu_kernels or bool(preset.provider))
     if form.quantization == SIGNED:
         if _has_signed_codes(source):
             make_signed(graph)
@@ -196,7 +196,8 @@ def clean(model: ir.Model, *, as_session: bool = False) -> Known:
     file leaves open: their name is one, and nothing holds them to it.
 
     Args:
-        as_session: reductions stay as `Interpreter` runs them.
+        as_session: reductions stay as `Interpreter` runs them: OpenVINO adds along another axis
+            behind one that leaves axes out.
     """
     graph = model.graph
     is_open = any(isinstance(size, str) for value in graph.inputs for size in value.shape or ())

@@ -6,6 +6,7 @@ measures them anew.
 
 from __future__ import annotations
 
+from tflite_ort.opmap.rules import sought
 from tflite_ort.opmap.rules.rule import (
     Rule,
     Stage,
@@ -19,38 +20,11 @@ from tflite_ort.opmap.rules.rule import (
 )
 from tflite_ort.schema import Op
 
-_TIME = (frozenset({Op.RESHAPE, Op.CONV_2D}), frozenset({Op.EXPAND_DIMS, Op.CONV_2D}))
-_CONVOLUTIONS = (Op.CONV_2D, Op.DEPTHWISE_CONV_2D)
 _REWRITE, _LOWERING = Stage.REWRITE, Stage.LOWERING
 _TESTS = "tests/rules/"
 _EXACT = "exact"
-
 _NODES, _SESSION = Stage.NODES, Stage.SESSION
-_QLINEAR = ("QLinearConv",)
-
 _OPERATORS, _GROUPS, _TREES = Stage.OPERATORS, Stage.GROUPS, Stage.TREES
-_ACTIVATIONS = (Op.TANH, Op.LOGISTIC, Op.RELU, Op.ADD)
-_CELLS = tuple(frozenset({Op.FULLY_CONNECTED, each}) for each in _ACTIVATIONS)
-_ATTENTION = (frozenset({Op.BATCH_MATMUL, Op.SOFTMAX}),)
-_CACHES = frozenset({Op.DYNAMIC_UPDATE_SLICE}), frozenset({Op.GATHER_ND, Op.REDUCE_ALL})
-_SIGNS = (Op.GREATER, Op.GREATER_EQUAL, Op.LESS, Op.LESS_EQUAL)
-_SLOPED = (frozenset({Op.NEG, Op.RELU}), *(frozenset({each, Op.MUL}) for each in _SIGNS))
-_CELLS_OF_CODES = (Op.LSTM, Op.UNIDIRECTIONAL_SEQUENCE_LSTM)
-_REPEATED = frozenset({Op.RESHAPE, Op.TILE}), frozenset({Op.RESHAPE, Op.BROADCAST_TO})
-_BROADCAST = tuple(
-    frozenset({move, each})
-    for move in (Op.RESHAPE, Op.SQUEEZE)
-    for each in (Op.ADD, Op.SUB, Op.MUL, Op.DIV)
-)
-_PICKING = (Op.GATHER, Op.RESHAPE, Op.SLICE, Op.STRIDED_SLICE, Op.TRANSPOSE)
-_REDUCING = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
-_BROADCASTING = ("Add", "Div", "Greater", "GreaterOrEqual", "Max", "Min", "Mul", "Sub")
-_ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
-
-_MOVES = (
-    *(Op.EXPAND_DIMS, Op.MIRROR_PAD, Op.PAD, Op.RESHAPE, Op.RESIZE_NEAREST_NEIGHBOR),
-    *(Op.SLICE, Op.SQUEEZE, Op.STRIDED_SLICE, Op.TRANSPOSE),
-)
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -71,7 +45,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "written PRELU",
         *(_OPERATORS, "operators.written_prelu:with_prelu"),
-        *(_SLOPED, any_target),
+        *(sought.SLOPED, any_target),
         *("sign of a zero", "1.8 silentface", _TESTS + "test_written_prelu.py"),
     ),
     Rule(
@@ -82,7 +56,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "written upsampling",
-        *(_OPERATORS, "operators.written_upsampling:with_upsampling", _REPEATED, any_target),
+        *(_OPERATORS, "operators.written_upsampling:with_upsampling", sought.REPEATED, any_target),
         *(_EXACT, "1.18 drawn networks", _TESTS + "test_written_upsampling.py"),
     ),
     Rule(
@@ -93,12 +67,12 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "needless reshapes",
-        *(_OPERATORS, "operators.needless_reshapes:without_reshapes", _BROADCAST, any_target),
+        *(_OPERATORS, "operators.needless_reshapes:without_reshapes", sought.BROADCAST, any_target),
         *(_EXACT, "1.09 drawn networks", _TESTS + "test_needless_reshapes.py"),
     ),
     Rule(
         "sequences as images",
-        *(_OPERATORS, "operators.sequences:with_images", _TIME, any_target),
+        *(_OPERATORS, "operators.sequences:with_images", sought.TIME, any_target),
         *("order of float sums", "1.67 drawn networks", _TESTS + "test_sequences.py"),
     ),
     Rule(
@@ -122,12 +96,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "unrolled cells",
         *(_GROUPS, "operators.groups:unrolled"),
-        *(_CELLS, any_target),
+        *(sought.CELLS, any_target),
         *("order of float sums", "5.9 unrolled GRU and LSTM", _TESTS + "test_unrolled_cells.py"),
     ),
     Rule(
         "group norms",
-        *(_TREES, "operators.group_normalization:GROUP_NORMS", _ROOTS[:1], any_target),
+        *(_TREES, "operators.group_normalization:GROUP_NORMS", sought.ROOTS[:1], any_target),
         *(
             "3e-6 of the largest value",
             "1.0 stable diffusion",
@@ -136,7 +110,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "norms",
-        *(_TREES, "operators.normalization:NORMS", _ROOTS, any_target),
+        *(_TREES, "operators.normalization:NORMS", sought.ROOTS, any_target),
         *("2e-6 of the largest value", "1.11 bert", _TESTS + "test_normalization.py"),
     ),
     Rule(
@@ -157,22 +131,17 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "SiLU of 16-bit codes",
-        *(
-            _TREES,
-            "operators.sigmoid_codes:SILU_OF_CODES",
-            (frozenset({Op.LOGISTIC, Op.MUL}),),
-            cpu,
-        ),
+        *(_TREES, "operators.sigmoid_codes:SILU_OF_CODES", sought.SILU, cpu),
         *(_EXACT, "1.1 EfficientNet 16x8", _TESTS + "test_sigmoid_codes.py"),
     ),
     Rule(
         "attention over a cache",
-        *(_TREES, "operators.cached_attention:CACHED_ATTENTION", _ATTENTION, any_target),
+        *(_TREES, "operators.cached_attention:CACHED_ATTENTION", sought.ATTENTION, any_target),
         *("3e-6 of the largest value", "2.48 tinyllama", _TESTS + "test_cached_attention.py"),
     ),
     Rule(
         "attention",
-        *(_TREES, "operators.attention:ATTENTION", _ATTENTION, any_target),
+        *(_TREES, "operators.attention:ATTENTION", sought.ATTENTION, any_target),
         *("3e-6 of the largest value", "1.08 distilbert", _TESTS + "test_attention.py"),
     ),
     Rule(
@@ -183,7 +152,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "rows of a cache",
-        *(_TREES, "operators.cache_rows:CACHE_ROWS", _CACHES, any_target),
+        *(_TREES, "operators.cache_rows:CACHE_ROWS", sought.CACHES, any_target),
         *(_EXACT, "caches of 4,096 steps", _TESTS + "test_cache_rows.py"),
     ),
     Rule(
@@ -193,7 +162,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "weights that meet the image",
-        *(_REWRITE, "operators.reached_taps:within_image", _CONVOLUTIONS, any_target),
+        *(_REWRITE, "operators.reached_taps:within_image", sought.CONVOLUTIONS, any_target),
         *(_EXACT, "1.15 deeplabv3", "tests/rules/test_reached_taps.py"),
     ),
     Rule(
@@ -203,7 +172,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "PAD into a convolution",
-        *(_REWRITE, "operators.absorbed_pad:without_pad", _CONVOLUTIONS, any_target),
+        *(_REWRITE, "operators.absorbed_pad:without_pad", sought.CONVOLUTIONS, any_target),
         *(_EXACT, "", "tests/idioms/test_padding.py"),
     ),
     Rule(
@@ -218,7 +187,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "picked channels",
-        *(_LOWERING, "operators.picked_channels:over_source", _CONVOLUTIONS, cpu),
+        *(_LOWERING, "operators.picked_channels:over_source", sought.CONVOLUTIONS, cpu),
         *("exact for codes, order of float sums", "1.26 shufflenet"),
         "tests/rules/test_picked_channels.py",
     ),
@@ -229,17 +198,17 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "picked channels, moved",
-        *(_LOWERING, "operators.picked_channels:moved_together", _PICKING, cpu),
+        *(_LOWERING, "operators.picked_channels:moved_together", sought.PICKING, cpu),
         *(_EXACT, "1.98 shufflenet of persons", "tests/rules/test_picked_channels.py"),
     ),
     Rule(
         "wide channels",
-        *(_LOWERING, "operators.wide_channels:over_wide", _CONVOLUTIONS, cpu),
+        *(_LOWERING, "operators.wide_channels:over_wide", sought.CONVOLUTIONS, cpu),
         *(_EXACT, "1.08 deeplabv3", "tests/rules/test_wide_channels.py"),
     ),
     Rule(
         "column groups",
-        *(_LOWERING, "lowerings.column_groups:column_groups", _CONVOLUTIONS, cpu),
+        *(_LOWERING, "lowerings.column_groups:column_groups", sought.CONVOLUTIONS, cpu),
         *(_EXACT, "1.46 vww", "tests/test_lowerings.py"),
     ),
     Rule(
@@ -353,12 +322,12 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "integer cells",
-        *(_LOWERING, "lowerings.integer_cells:integer_cells", _CELLS_OF_CODES, cpu),
+        *(_LOWERING, "lowerings.integer_cells:integer_cells", sought.CELLS_OF_CODES, cpu),
         *(_EXACT, "", _TESTS + "test_same_numbers.py"),
     ),
     Rule(
         "cells of codes step by step",
-        *(_LOWERING, "lowerings.unrolled_codes:unrolled_lstm", _CELLS_OF_CODES, paired),
+        *(_LOWERING, "lowerings.unrolled_codes:unrolled_lstm", sought.CELLS_OF_CODES, paired),
         *("one quantum in most", "on an NPU: LSTM", _TESTS + "test_unrolled_codes.py"),
     ),
     Rule(
@@ -373,7 +342,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "moves of floats as moves of codes",
-        *(_LOWERING, "lowerings.moved_codes:moved_codes", _MOVES, rounding),
+        *(_LOWERING, "lowerings.moved_codes:moved_codes", sought.MOVES, rounding),
         *(_EXACT, "on an NPU: style transfer", _TESTS + "test_moved_floats.py"),
     ),
     Rule(
@@ -439,7 +408,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "longer runs",
-        *(_NODES, "nodes.longer_runs:lengthen_runs", _BROADCASTING, cpu),
+        *(_NODES, "nodes.longer_runs:lengthen_runs", sought.BROADCASTING, cpu),
         *(_EXACT, "1.4 EfficientNet 16x8", _TESTS + "test_longer_runs.py"),
     ),
     Rule(
@@ -451,7 +420,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "reductions keep axes",
         *(_NODES, "nodes.kept_axes:keep_axes"),
-        *((*_REDUCING, "If", "Loop", "Scan"), keeps_axes),
+        *((*sought.REDUCING, "If", "Loop", "Scan"), keeps_axes),
         *(_EXACT, "", "tests/rules/test_kept_axes.py"),
     ),
     Rule(
@@ -466,12 +435,12 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "weights around zero",
-        *(_SESSION, "nodes.symmetric_layers:make_symmetric", _QLINEAR, cpu),
+        *(_SESSION, "nodes.symmetric_layers:make_symmetric", sought.QLINEAR, cpu),
         *(_EXACT, "1.35 MobileNet V2", "tests/rules/test_symmetric_layers.py"),
     ),
     Rule(
         "signed weights in pairs",
-        *(_SESSION, "nodes.paired_layers:make_paired", _QLINEAR, cpu),
+        *(_SESSION, "nodes.paired_layers:make_paired", sought.QLINEAR, cpu),
         *(_EXACT, "1.25 shufflenet, without VNNI", "tests/rules/test_paired_layers.py"),
     ),
 )
