@@ -157,7 +157,8 @@ def _apart(tensor: TensorView, got: Array, right: Array, keep: Array | None) -> 
     if not got.size or got.dtype.kind not in "fiub":
         return 0.0 if _same(got, right) else float("inf")
     a, b = got.astype(np.float64), right.astype(np.float64)
-    apart = np.atleast_1d(np.abs(a - b))
+    with np.errstate(invalid="ignore"):  # infinities that are equal
+        apart = np.atleast_1d(np.abs(a - b))
     apart[np.atleast_1d((np.isnan(a) & np.isnan(b)) | (a == b))] = 0
     most = float(
         np.nan_to_num(apart, nan=np.inf).max(where=True if keep is None else keep, initial=0)
