@@ -12,6 +12,7 @@ from tests.one_op import Node, T, graph_model, one_op_model
 from tests.optimised import optimised_graphs
 from tests.oracle import litert
 from tests.rules.trees import answers
+from tflite_ort import Interpreter
 from tflite_ort.opmap.rules.nodes.longer_runs import _longer, _run
 from tflite_ort.opmap.rules.rule import without
 from tflite_ort.schema import AddOptions, Conv2DOptions, MulOptions, Op, Padding, TensorType
@@ -129,3 +130,31 @@ def test_number_over_a_column() -> None:
     content = one_op_model(Op.MUL, tensors, [y], MulOptions(), 1)
     check(content, x.random(rng))
     assert operands(content, "Mul") == [[1, 1, 1, 1]]
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_row_of_codes_over_floats(keeps: bool) -> None:
+    """The codes are repeated, also where every tensor has its type in the graph."""
+    rng = np.random.default_rng(SEED)
+    print(f"seed {SEED}")
+    small, large = (1, 1, 1, 8), (1, 64, 64, 8)
+    tensors = {name: T(small, INT8, scale=0.05) for name in ("a", "b", "row")}
+    tensors |= {"x": T(large, INT8, scale=0.05)}
+    tensors |= {"floats": T(small), "image": T(large), "y": T(large)}
+    nodes = [
+        Node(Op.ADD, ["a", "b"], ["row"], AddOptions(), 2),
+        Node(Op.DEQUANTIZE, ["row"], ["floats"], None, 2),
+        Node(Op.DEQUANTIZE, ["x"], ["image"], None, 2),
+        Node(Op.ADD, ["image", "floats"], ["y"], AddOptions(), 1),
+    ]
+    content = graph_model(tensors, nodes, ["y"])
+    interpreter = Interpreter(model_content=content, experimental_preserve_all_tensors=keeps)
+    interpreter.allocate_tensors()
+    given = {}
+    for detail in interpreter.get_input_details():
+        given[detail["name"]] = tensors[detail["name"]].random(rng)
+        interpreter.set_tensor(detail["index"], given[detail["name"]])
+    interpreter.invoke()
+    got = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    inputs = [given[name] for name in (d["name"] for d in interpreter.get_input_details())]
+    np.testing.assert_array_equal(got, litert(content, inputs)[0])

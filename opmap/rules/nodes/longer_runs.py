@@ -112,19 +112,24 @@ class _Longer:
             made = self._constants.shared(np.ascontiguousarray(array))
         else:
             sizes = self._constants.shared(np.array(longer, np.int64))
-            made = self._added("Expand", [stored, sizes], value, longer)
+            made = self._added("Expand", [stored, sizes], value, longer, stored.dtype)
         if stored is value or maker is None:
             return made
-        return self._added(maker.op_type, [made, *maker.inputs[1:]], value, longer)
+        return self._added(maker.op_type, [made, *maker.inputs[1:]], value, longer, value.dtype)
 
     def _added(
-        self, op_type: str, inputs: Sequence[ir.Value | None], value: ir.Value, longer: Sizes
+        self,
+        op_type: str,
+        inputs: Sequence[ir.Value | None],
+        value: ir.Value,
+        longer: Sizes,
+        dtype: ir.DataType | None,
     ) -> ir.Value:
         """The result of a node that is added; it is called after what it repeats."""
         name = f"{value.name}/{op_type}_{'_'.join(map(str, longer))}"
         maker = value.producer()
         attributes = None if maker is None or maker.op_type != op_type else maker.attributes
-        result = ir.Value(name, dtype=value.dtype)
+        result = ir.Value(name, dtype=dtype)
         self._nodes.append(ir.Node(op_type, inputs, [result], attributes=attributes, name=name))
         return result
 
