@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -211,21 +211,7 @@ def largest(found: Sequence[Difference]) -> Difference | None:
     both = merged(found)
     assert both is not None
     changed = max(found, key=lambda each: each.changed)
-    return Difference(
-        changed.elements,
-        changed.equal,
-        both.largest,
-        both.mean,
-        both.relative,
-        both.quanta,
-        both.mean_quanta,
-        both.nan,
-        both.infinite,
-        both.crowded,
-        both.problem,
-        both.channels,
-        both.of_channels,
-    )
+    return replace(both, elements=changed.elements, equal=changed.equal)
 
 
 def badness(found: Difference) -> tuple[bool, float]:

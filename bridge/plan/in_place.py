@@ -41,7 +41,7 @@ def in_place_pairs(
             continue
         first = node.inputs[0]
         source = sources.get(id(first))
-        if source is None or reads[id(first)] > 1 or id(first) in made:
+        if source is None or reads[id(first)] > 1:
             continue
         if (source.shape, source.type) == (target.shape, target.type):
             pairs.append((source.index, target.index))

@@ -75,7 +75,6 @@ def take_wholes(part: Partition, graph: ir.Graph, variables: Mapping[int, Any]) 
     found.windows.update(_windows(part.inputs, results, graph, variables))
     _take_token(found, part.inputs, results, graph, variables)
     reads = graph.read_counts()
-    reads.update(id(value) for value in graph.outputs)
     nodes = {id(node.inputs[0]): node for node in graph.nodes if node.op_type == "Reshape"}
     for place, tensor in enumerate(part.inputs):
         node = nodes.get(id(graph.inputs[place]))

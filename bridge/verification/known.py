@@ -34,7 +34,7 @@ _INT16 = (
 _RECURRENT = "Each step feeds the next: small differences grow along a sequence."
 
 # By operator: of quantized tensors, and of floats.
-_QUANTISED = {
+_QUANTIZED = {
     "AVERAGE_POOL_2D": "LiteRT rounds halves away from zero, ONNX Runtime to even.",
     "ADD": "LiteRT multiplies by 21-bit numbers, ONNX Runtime in float32: halves go either way.",
     "SUB": "LiteRT rounds halves up, ONNX Runtime to even.",
@@ -63,7 +63,7 @@ def is_hybrid(op: OperatorView[object]) -> bool:
 
 
 # What explains one quantum, or the last bits.
-_SMALL = frozenset({_FLOAT_LAYER, _HYBRID, _INT16, *_QUANTISED.values(), _FLOAT["LOGISTIC"]})
+_SMALL = frozenset({_FLOAT_LAYER, _HYBRID, _INT16, *_QUANTIZED.values(), _FLOAT["LOGISTIC"]})
 
 
 def known_difference(op: OperatorView[object], far: bool = False) -> str:
@@ -83,6 +83,6 @@ def known_difference(op: OperatorView[object], far: bool = False) -> str:
         said.append(_RECURRENT)
     if quantized and TensorType.INT16 in types:
         said.append(_INT16)
-    table = _QUANTISED if quantized else _FLOAT
+    table = _QUANTIZED if quantized else _FLOAT
     said.append(table.get(op.name, ""))
     return " ".join(each for each in said if each and not (far and each in _SMALL))

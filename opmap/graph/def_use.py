@@ -49,3 +49,7 @@ class DefUse:
     def is_result(self, tensor: TensorView) -> bool:
         """Whether `tensor` is read from outside."""
         return tensor.index in self._results
+
+    def has_one_reader(self, tensor: TensorView) -> bool:
+        """Whether one operator reads `tensor`, and nothing from outside."""
+        return len(self.readers(tensor)) == 1 and not self.is_result(tensor)

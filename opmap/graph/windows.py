@@ -58,7 +58,6 @@ def take_window(
         there, and stays as it is.
     """
     given, reads = graph.inputs[source], graph.read_counts()
-    reads.update(id(value) for value in graph.outputs)
     written = _chain_of(graph.outputs[result], ("Reshape", "Transpose", "Cast"), reads)
     steps = written[-1]
     join = steps.producer()

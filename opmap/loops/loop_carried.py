@@ -86,9 +86,10 @@ def pass_through(op: OperatorView[Any], g: Graph, changed: set[int]) -> None:
 
 
 def check_loops(g: Graph) -> None:
-    """
+    """Leave what would be a Loop or a Scan to another delegate, where the target asks for that.
+
     Raises:
-        Untranslatable: another delegate is to have what would be a Loop or a Scan.
+        Untranslatable: it asks for that.
     """
     if g.target.fallback and g.target.no_loops:
         raise Untranslatable(g.target.no_loops)

@@ -229,9 +229,8 @@ class Graph:
         return set(map(id, self._read()))
 
     def read_counts(self) -> Counter[int]:
-        """How often nodes read a value, by its `id`, in bodies too; what the graph gives is not
-        read."""
-        return Counter(map(id, self._read()))
+        """How often a value is read, by its `id`: by nodes, in bodies too, and as an output."""
+        return Counter(map(id, (*self._read(), *self.outputs)))
 
     def readers(self) -> dict[int, list[Node]]:
         """By the `id` of a value, the nodes that read it, in bodies too; a node as often as it

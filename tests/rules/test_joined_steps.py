@@ -13,6 +13,7 @@ from tests.optimised import optimised_nodes
 from tests.oracle import litert
 from tests.rules.builder import Builder
 from tests.rules.trees import answers
+from tflite_ort import BuiltinOpResolver, Interpreter, Registration
 from tflite_ort.opmap.rules.rule import without
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -89,3 +90,20 @@ def test_one_product(bias: bool, also: str) -> None:
 )
 def test_others_stay(changed: dict[str, Any]) -> None:
     assert check(model(**changed)) > 1
+
+
+def test_a_slice_of_the_user_is_run() -> None:
+    def backwards(x: Any, *lists: Any) -> Any:
+        return x[STEPS - 1 - int(lists[0][0])]
+
+    resolver = BuiltinOpResolver()
+    resolver.add_builtin(Op.STRIDED_SLICE, Registration(function=backwards))
+    x = np.random.default_rng(SEED).normal(0, 1, (STEPS, ROWS, WIDTH)).astype(np.float32)
+    found = []
+    for given in (resolver, None):
+        interpreter = Interpreter(model_content=model(), resolver=given)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+        interpreter.invoke()
+        found.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    np.testing.assert_allclose(found[0], found[1][::-1], rtol=0, atol=1e-6)

@@ -13,7 +13,8 @@ from tests.optimised import optimised_graphs
 from tests.oracle import litert
 from tests.rules.trees import answers
 from tflite_ort import Interpreter
-from tflite_ort.opmap.rules.nodes.longer_runs import _longer, _run
+from tflite_ort.opmap.onnx_graph import ir
+from tflite_ort.opmap.rules.nodes.longer_runs import _longer, _made, _run
 from tflite_ort.opmap.rules.rule import without
 from tflite_ort.schema import AddOptions, Conv2DOptions, MulOptions, Op, Padding, TensorType
 
@@ -158,3 +159,12 @@ def test_row_of_codes_over_floats(keeps: bool) -> None:
     got = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
     inputs = [given[name] for name in (d["name"] for d in interpreter.get_input_details())]
     np.testing.assert_array_equal(got, litert(content, inputs)[0])
+
+
+def test_uneven_parts_have_no_size() -> None:
+    """Five rows in two parts are three and two."""
+    x = ir.Value("x", dtype=ir.DataType.FLOAT, shape=(1, 5, 64, 1))
+    parts = [ir.Value(name) for name in "ab"]
+    split = ir.Node("Split", [x], parts, attributes={"axis": 1, "num_outputs": 2})
+    assert _made(split, [(1, 5, 64, 1)]) is None
+    assert _made(split, [(1, 6, 64, 1)]) == (1, 3, 64, 1)

@@ -27,11 +27,10 @@ _OF_CHANNELS = 3  # the rank of a slope for each channel of pictures [N, C, H, W
 def join_clips(graph: ir.Graph) -> None:
     """Make one Clip of two nodes in a row that clip floats, where nothing else reads between."""
     reads, names = graph.read_counts(), Names(graph)
-    ends = {id(value) for value in graph.outputs}
     for node in graph.nodes:
         bounds, value = _bounds(node), node.inputs[0] if node.inputs else None
         before = None if value is None else value.producer()
-        if bounds is None or before is None or id(value) in ends or reads[id(value)] != 1:
+        if bounds is None or before is None or reads[id(value)] != 1:
             continue
         inner, source = _bounds(before), before.inputs[0]
         if inner is None or source is None:

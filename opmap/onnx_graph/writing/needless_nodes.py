@@ -54,7 +54,6 @@ class _Cleaning:
         # Those of a state have first values, and others when the graph runs.
         self._given = set(map(id, graph.inputs))
         self._reads = graph.read_counts()
-        self._reads.update(map(id, graph.outputs))
 
     def run(self, graph: ir.Graph) -> None:
         """A graph, and then its bodies. What a body gives is left as it is, and a body computes

@@ -25,7 +25,6 @@ _LEAST = np.float32(2.0**-20)
 def join_hard_sigmoids(graph: ir.Graph, around: NodesAround) -> None:
     """Change `graph` as above."""
     reads = graph.read_counts()
-    reads.update(id(value) for value in graph.outputs)
     made: dict[int, ir.Node] = {}
     gone = set[int]()
     own = {id(node) for node in graph.nodes}

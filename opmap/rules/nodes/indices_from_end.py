@@ -6,7 +6,6 @@ takes the index as it was, and fails for the same ones.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from tflite_ort.opmap.onnx_graph import ir
@@ -17,7 +16,7 @@ _WHOLE = (ir.DataType.UINT32, ir.DataType.INT64)
 
 def read_from_end(graph: ir.Graph, around: NodesAround) -> None:
     """Give each Gather such indices as they were, and drop what nothing reads then."""
-    before = set[int]()
+    changed = False
     for node in graph.nodes:
         if node.op_type != "Gather" or node.domain:
             continue
@@ -26,10 +25,9 @@ def read_from_end(graph: ir.Graph, around: NodesAround) -> None:
         if chain and size is not None and chain[-1].op_type == "Where":
             index = _wrapped(chain[-1], size)
             if index is not None:
-                node.inputs = (node.inputs[0], index)
-                before.update(id(value) for value in _made(chain))
-    if before:
-        _drop(graph, before)
+                node.inputs, changed = (node.inputs[0], index), True
+    if changed:
+        graph.nodes = ir.leading_to(graph.outputs, graph.nodes)
 
 
 def _chain(indices: ir.Value | None) -> Sequence[ir.Node]:
@@ -71,23 +69,3 @@ def _wrapped(where: ir.Node, size: int) -> ir.Value | None:
         return None
     plain = max(zero.ndim, added.ndim) < 2 and zero.dtype == added.dtype == "i4"
     return x if plain and zero.item() == 0 and added.item() == size else None
-
-
-def _made(chain: Sequence[ir.Node]) -> Sequence[ir.Value]:
-    """What a chain and the operands of its Where make."""
-    where = chain[-1]
-    operands = (None if value is None else value.producer() for value in where.inputs[:2])
-    return [each.outputs[0] for each in (*chain, *operands) if each is not None]
-
-
-def _drop(graph: ir.Graph, made: set[int]) -> None:
-    """Leave out the nodes that make these values, if nothing reads them."""
-    reads: Counter[int] = graph.read_counts()
-    reads.update(id(value) for value in graph.outputs)
-    left = list[ir.Node]()
-    for node in reversed(graph.nodes):
-        if id(node.outputs[0]) in made and not reads[id(node.outputs[0])]:
-            reads.subtract(id(value) for value in node.inputs)
-        else:
-            left.append(node)
-    graph.nodes = left[::-1]

@@ -24,7 +24,6 @@ def join_sums(graph: ir.Graph, around: NodesAround) -> None:
     sums = [node for node in graph.nodes if SUM_OF_EQUALS in node.outputs[0].marks]
     if sums:
         reads = graph.read_counts()
-        reads.update(id(value) for value in graph.outputs)
         joining = _Joining(graph, around.constants, reads)
         for node in sums:
             joining.join(node)

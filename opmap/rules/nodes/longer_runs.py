@@ -9,6 +9,7 @@ axes of the result, and other short constants are repeated along its last axes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -57,9 +58,13 @@ class _Longer:
 
     def __init__(self, graph: ir.Graph, around: NodesAround) -> None:
         self._graph, self._constants = graph, around.constants
-        self._known, self._readers = _known_sizes(graph, around), graph.readers()
+        self._known = _known_sizes(graph, around)
         self._made: dict[tuple[int, Sizes], ir.Value] = {}
         self._nodes: list[ir.Node] = []
+
+    @cached_property
+    def _readers(self) -> Mapping[int, Sequence[ir.Node]]:
+        return self._graph.readers()
 
     def change(self) -> None:
         """Change all of them."""
@@ -181,8 +186,8 @@ def _made(node: ir.Node, given: Sequence[Sizes | None]) -> Sizes | None:
         axes = node.constant(1)
         return None if axes is None else _with(first, {int(i) % len(first): 1 for i in axes})
     if kind == "Split" and attributes.get("num_outputs") == len(node.outputs):
-        axis = attributes.get("axis", 0) % len(first)
-        return _with(first, {axis: first[axis] // len(node.outputs)})
+        axis, parts = attributes.get("axis", 0) % len(first), len(node.outputs)
+        return None if first[axis] % parts else _with(first, {axis: first[axis] // parts})
     if None in others:
         return None
     shapes = [first, *(each for each in others if each is not None)]

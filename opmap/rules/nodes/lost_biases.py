@@ -25,7 +25,6 @@ def drop_lost_biases(graph: ir.Graph, around: NodesAround) -> None:
     if not attentions:
         return
     reads, own = graph.read_counts(), {id(node) for node in graph.nodes}
-    reads.update(id(value) for value in graph.outputs)
     gone = set[int]()
     for attention in attentions:
         layer, *readers = _made_of(attention, reads)

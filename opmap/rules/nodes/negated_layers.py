@@ -18,7 +18,6 @@ _LAYERS = frozenset({"Conv", "Gemm"})
 def negate_layers(graph: ir.Graph, around: NodesAround) -> None:
     """Change each Neg of a layer of constants that nothing else reads."""
     reads = graph.read_counts()
-    reads.update(id(value) for value in graph.outputs)
     own = {id(node) for node in graph.nodes}
     gone = set[int]()
     for node in graph.nodes:

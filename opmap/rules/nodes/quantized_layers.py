@@ -22,7 +22,6 @@ _ALONG_FIRST = {"axis": 0}
 def fuse_layers(graph: ir.Graph, around: NodesAround) -> None:
     """Make one node of each group of which ONNX Runtime's CPU provider makes one."""
     reads = graph.read_counts()
-    reads.update(map(id, graph.outputs))
     fused: dict[int, ir.Node] = {}
     absorbed: set[int] = set()
     for end in graph.nodes:

@@ -17,7 +17,6 @@ from tflite_ort.opmap.rules.rule import NodesAround
 def round_terms(graph: ir.Graph, around: NodesAround) -> None:
     """Do so in `graph` and in bodies, where an Add alone reads what a convolution makes."""
     reads = graph.read_counts()
-    reads.update(map(id, graph.outputs))
     layers = {id(layer) for node in graph.nodes for layer in _added_layers(node, reads)}
     nodes = list[ir.Node]()
     for node in graph.nodes:

@@ -34,8 +34,10 @@ def with_joined_steps(
     gone: set[int] = set()
     for op in producers.operators:
         layers = _layers(op, producers) if op.op is Op.PACK else []
-        whole = _whole(op, layers, producers) if layers else None
-        if whole is None or not all(registry.shares(translator, o) for o in (op, *layers)):
+        cuts = _cuts(layers, producers)
+        whole = _whole(op, layers, cuts) if cuts else None
+        own = (op, *layers, *cuts)
+        if whole is None or not all(registry.shares(translator, each) for each in own):
             continue
         first = layers[0]
         options = replace(first.options, keep_num_dims=True)
@@ -49,11 +51,8 @@ def with_joined_steps(
             version=version,
             origin=op.name,
         )
-        for each in layers:
-            gone.add(each.index)
-            cut = producers.maker(each.present_inputs()[0])
-            if cut is not None and _is_alone(cut.output, producers):
-                gone.add(cut.index)
+        gone.update(each.index for each in layers)
+        gone.update(each.index for each in cuts if producers.has_one_reader(each.output))
     return producers.replaced(made, gone), MappingProxyType({})
 
 
@@ -64,7 +63,7 @@ def _layers(pack: View, producers: Producers) -> Sequence[View]:
         layer = producers.maker(tensor)
         if layer is None or layer.op is not Op.FULLY_CONNECTED:
             return []
-        if not _is_alone(tensor, producers) or tensor.type is not TensorType.FLOAT32:
+        if not producers.has_one_reader(tensor) or tensor.type is not TensorType.FLOAT32:
             return []
         layers.append(layer)
     kinds = {tuple(None if t is None else t.index for t in layer.inputs[1:]) for layer in layers}
@@ -74,13 +73,16 @@ def _layers(pack: View, producers: Producers) -> Sequence[View]:
     return layers if alike and same and constant else []
 
 
-def _whole(pack: View, layers: Sequence[View], producers: Producers) -> TensorView | None:
+def _cuts(layers: Sequence[View], producers: Producers) -> Sequence[View]:
+    """The slices that the layers read, if each reads one."""
+    makers = [producers.maker(layer.present_inputs()[0]) for layer in layers]
+    cuts = [each for each in makers if each is not None and each.op in _SLICES]
+    return cuts if len(cuts) == len(layers) else []
+
+
+def _whole(pack: View, layers: Sequence[View], cuts: Sequence[View]) -> TensorView | None:
     """The tensor of which each layer reads a step, one after the other."""
-    cuts = [producers.maker(layer.present_inputs()[0]) for layer in layers]
-    if any(cut is None or cut.op not in _SLICES for cut in cuts):
-        return None
-    sources = {cut.present_inputs()[0].index for cut in cuts if cut is not None}
-    assert cuts[0] is not None
+    sources = {cut.present_inputs()[0].index for cut in cuts}
     whole, wide = cuts[0].present_inputs()[0], layers[0].inputs[1]
     if len(sources) > 1 or wide is None or whole.type is not TensorType.FLOAT32:
         return None
@@ -91,12 +93,7 @@ def _whole(pack: View, layers: Sequence[View], producers: Producers) -> TensorVi
     if pack.output.shape != (*whole.shape[:-1], *wide.shape[:1]):
         return None
     numbers = np.arange(prod(whole.shape)).reshape(whole.shape)
-    taken = [constant_slice(cut) for cut in cuts if cut is not None]
+    taken = map(constant_slice, cuts)
     parts = [numbers[each.slices].reshape(-1) for each in taken if each is not None]
     in_order = len(parts) == len(layers) and np.array_equal(np.concatenate(parts), numbers.ravel())
     return whole if in_order and len({part.size for part in parts}) == 1 else None
-
-
-def _is_alone(tensor: TensorView, producers: Producers) -> bool:
-    """Whether one operator reads a tensor, and nothing from outside."""
-    return len(producers.readers(tensor)) == 1 and not producers.is_result(tensor)

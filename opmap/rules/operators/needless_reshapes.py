@@ -40,7 +40,7 @@ def without_reshapes(
         if found:
             inputs = [found[i].inputs[0] if i in found else t for i, t in enumerate(op.inputs)]
             made[op.index] = replace(op, inputs=tuple(inputs))
-            gone |= {each.index for each in found.values() if _is_alone(each, producers)}
+            gone |= {each.index for each in found.values() if producers.has_one_reader(each.output)}
     return producers.replaced(made, gone), MappingProxyType({})
 
 
@@ -73,9 +73,3 @@ def _coded_alike(source: TensorView, operand: TensorView) -> bool:
         return False
     quantization = source.quantization
     return quantization is None or quantization.equals(operand.quantization)
-
-
-def _is_alone(reshape: View, producers: Producers) -> bool:
-    """Whether one operator reads its result, and nothing from outside."""
-    result = reshape.output
-    return len(producers.readers(result)) == 1 and not producers.is_result(result)

@@ -71,7 +71,7 @@ def _found(op: View, producers: Producers) -> tuple[TensorView, Sequence[View]] 
         if outer is None or not _is_plain(outer, outer[_X], op.output):
             continue
         tanh, scaled = outer[_INNER], producers.maker(outer[_INNER])
-        if scaled is None or producers.is_result(tanh) or len(producers.readers(tanh)) > 1:
+        if scaled is None or not producers.has_one_reader(tanh):
             return None
         for each in _INNERS:
             inner = producers.find(each, scaled)

@@ -76,7 +76,7 @@ def _before(op: View, producers: Producers) -> Iterator[View]:
     while each is not None and _is_plain(each):
         yield each
         source = each.present_inputs()[0]
-        if producers.is_result(source) or len(producers.readers(source)) > 1:
+        if not producers.has_one_reader(source):
             return
         each = producers.maker(source)
 
