@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph
-from tflite_ort.opmap.graph.forms import carried_type
+from tflite_ort.opmap.graph.forms import carried_shift, carried_type
 from tflite_ort.opmap.idioms.complex_arithmetic import joined
 from tflite_ort.opmap.idioms.fixed_point import centred_codes, rescaled
 from tflite_ort.opmap.idioms.indices import agreeing
@@ -176,7 +176,7 @@ def _carried_alike(a: TensorView, b: TensorView) -> bool:
     if first.per_channel or second.per_channel:
         return False
     zeros = (
-        quantization.scalar_zero_point + 128 * (tensor.type is _T.INT8)
+        quantization.scalar_zero_point + carried_shift(tensor)
         for tensor, quantization in ((a, first), (b, second))
     )
     return len(set(zeros)) == 1 and first.scalar_scale == second.scalar_scale

@@ -234,6 +234,11 @@ def carried_type(tensor: TensorView) -> TensorType:
     return TensorType.UINT8 if tensor.type is TensorType.INT8 else tensor.type
 
 
+def carried_shift(tensor: TensorView) -> int:
+    """How much larger a quantized tensor's codes are in the graph than in the file."""
+    return 128 if tensor.type is TensorType.INT8 else 0
+
+
 def carried(
     codes: Array, type_: TensorType, zero_point: npt.NDArray[np.int64], to: TensorType
 ) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph.forms import carried_shift
 from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred
 from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, rescaled
 from tflite_ort.opmap.idioms.long_runs import with_longer_runs
@@ -155,7 +156,7 @@ def rounded_bytes(op: View, g: Graph) -> None:
 
 
 def _carried_zero(tensor: TensorView) -> int:
-    return tensor.zero + 128 * (tensor.type is TensorType.INT8)
+    return tensor.zero + carried_shift(tensor)
 
 
 # An operator is translated twice.

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tflite_ort.base.records import record
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.graph.forms import carried_type
+from tflite_ort.opmap.graph.forms import carried_shift, carried_type
 from tflite_ort.opmap.idioms.fixed_point import rescaled, rounded_upwards
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import (
@@ -317,8 +317,7 @@ def clipped_codes(
     assert found is not None
     zero, unit = found.scalar_zero_point, found.scalar_scale
     low, high = quantized_activation_bounds(activation, output.type, unit, zero)
-    if output.type is TensorType.INT8:  # carried as uint8
-        zero, low, high = zero + 128, low + 128, high + 128
+    zero, low, high = (code + carried_shift(output) for code in (zero, low, high))
     if zero:
         value = g.op("Add", value, g.constant(zero, np.float64))
     limits = (g.constant(bound, np.float64) for bound in (low, high))
