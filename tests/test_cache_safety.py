@@ -144,8 +144,8 @@ def test_the_entry_of_another_model_is_none(tmp_path: Path) -> None:
 
 
 def damage(file: Path, rng: random.Random) -> None:
-    """Change a byte, or lose some."""
-    content = bytearray(file.read_bytes())
+    """Change a byte, or lose some. A file that an earlier damage emptied gets one."""
+    content = bytearray(file.read_bytes() or b"\0")
     place = rng.randrange(len(content))
     content[place] ^= 1 << rng.randrange(8)
     file.write_bytes(content[:place] if rng.random() < 0.2 else content)
