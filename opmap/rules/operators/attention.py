@@ -133,9 +133,9 @@ class _Sizes:
         if mask.rank > 4:
             return None
         shape = (1,) * (4 - mask.rank) + tuple(mask.shape)
-        wanted = self.batch, self.heads, self.queries, self.keys
-        fits = all(size in (1, n) for size, n in zip(shape[:2], wanted[:2], strict=True))
-        return shape if fits and shape[2:] == wanted[2:] else None
+        wanted = self.batch, self.heads, self.queries
+        fits = all(size in (1, n) for size, n in zip(shape[:3], wanted, strict=True))
+        return shape if fits and shape[3] == self.keys else None
 
     def third(self, number: int) -> Strided:
         """[batch, heads, tokens, size] of queries, keys or values in [batch, tokens, 3, heads *
@@ -399,15 +399,18 @@ class _Call:
         return [*(_read_as(g, each.source, shape) for each, shape in pairs), *packed]
 
     def _read_mask(self, g: Graph, mask: TensorView) -> ir.Value:
-        """The mask above the lowest float."""
+        """The mask above the lowest float, with a row for each query."""
         shape = self.sizes.mask(mask)
         assert shape is not None
+        rows = (*shape[:2], self.sizes.queries, shape[3])
         if mask.data is not None:
-            if np.all(mask.data >= _LOWEST):
+            if shape == rows and np.all(mask.data >= _LOWEST):
                 return _read_as(g, mask, shape)
-            return g.constant(np.maximum(mask.data, _LOWEST).reshape(shape))
+            above = np.maximum(mask.data, _LOWEST).reshape(shape)
+            return g.constant(np.ascontiguousarray(np.broadcast_to(above, rows)))
         value = _read_as(g, mask, shape)
-        return value if self.is_above else g.op("Max", value, g.constant(_LOWEST))
+        value = value if self.is_above else g.op("Max", value, g.constant(_LOWEST))
+        return value if shape == rows else g.op("Expand", value, g.constant(np.int64(rows)))
 
 
 def _is_above(mask: TensorView | None, producers: Producers) -> bool:
