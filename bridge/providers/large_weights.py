@@ -20,7 +20,7 @@ LARGE_MODEL_BYTES = 1 << 30
 _LARGE_BYTES = 1 << 24
 
 # Operators that read this input as it is. Fusions look at no constant of theirs.
-_READERS = {("Gemm", 1), ("MatMul", 0), ("MatMul", 1), ("Gather", 0)}
+_READERS = {("FusedMatMul", 1), ("Gemm", 1), ("MatMul", 0), ("MatMul", 1), ("Gather", 0)}
 
 
 # A table from which rows are taken needs no packing: ONNX Runtime's copy of it is of no use.

@@ -102,11 +102,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "group norms",
         *(_TREES, "operators.group_normalization:GROUP_NORMS", sought.ROOTS[:1], any_target),
-        *(
-            "3e-6 of the largest value",
-            "1.0 stable diffusion",
-            _TESTS + "test_group_normalization.py",
-        ),
+        *("3e-6 of the largest value", "1.0 stable diffusion"),
+        _TESTS + "test_group_normalization.py",
     ),
     Rule(
         "norms",
@@ -405,6 +402,11 @@ RULES: tuple[Rule, ...] = (
         "lost biases",
         *(_NODES, "nodes.lost_biases:drop_lost_biases", ("Attention",), cpu),
         *("rounds less", "1.00 bert", "tests/rules/test_lost_biases.py"),
+    ),
+    Rule(
+        "fewer reshapes",
+        *(_NODES, "nodes.fewer_reshapes:drop_reshapes", sought.RESHAPED, cpu),
+        *("order of float sums", "1.1 drawn transformers", _TESTS + "test_fewer_reshapes.py"),
     ),
     Rule(
         "longer runs",
