@@ -99,7 +99,7 @@ class _Dropping:
             if len(group) < 2:
                 return False
             value = ir.Value(f"{rows.name}/{'x'.join(map(str, shape))}", dtype=rows.dtype)
-            sizes = self._around.constants.add(np.int64(shape), "shape")
+            sizes = self._around.constants.add(np.array(shape, np.int64), "shape")
             # Of the layers the first in the order of nodes, which need not be that of Reshapes.
             layers = {id(layer) for layer, _ in group}
             first = next(node for node in self._graph.nodes if id(node) in layers)
@@ -133,7 +133,7 @@ class _Dropping:
             kept = tuple(1 if axis in places else size for axis, size in enumerate(shape))
             left = tuple(size for axis, size in enumerate(shape) if axis not in places)
             if wanted in (kept, left):
-                listed = self._around.constants.add(np.int64(places), "axes")
+                listed = self._around.constants.add(np.array(places, np.int64), "axes")
                 node.inputs = source, listed
                 node.attributes["keepdims"] = int(wanted == kept)
                 self._replace(behind, node)

@@ -410,7 +410,7 @@ class _Call:
             return g.constant(np.ascontiguousarray(np.broadcast_to(above, rows)))
         value = _read_as(g, mask, shape)
         value = value if self.is_above else g.op("Max", value, g.constant(_LOWEST))
-        return value if shape == rows else g.op("Expand", value, g.constant(np.int64(rows)))
+        return value if shape == rows else g.op("Expand", value, g.ints(rows))
 
 
 def _is_above(mask: TensorView | None, producers: Producers) -> bool:
