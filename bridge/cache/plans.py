@@ -121,7 +121,7 @@ class StoredEntry:
         Raises:
             ValueError: one of them is not; OSError where it cannot be read.
         """
-        kind, files, inputs, outputs, weights = row
+        kind, files, inputs, outputs, weights, masked = row
         made = self.document.made
         if files[0] in made:
             kept: StoredGraph = made[files[0]]
@@ -132,12 +132,13 @@ class StoredEntry:
         written = _files(self.folder, blobs, files)
         if kind in (SMALL, PACKED) and size <= _READ_BYTES:
             content = self.folder.content(blobs[files[0]])
-            graph = StoredGraph(kind, "", inputs, outputs, in_place, content, written)
+            graph = StoredGraph(kind, "", inputs, outputs, in_place, content, written, masked)
             if size <= KEPT_BYTES and not weights:
                 made[files[0]] = graph
             return graph
         paths = [self.folder.whole(blobs[number]) for number in files]
-        return StoredGraph(kind, paths[0], inputs, outputs, in_place, files=written)
+        facts = {"files": written, "masked": masked}
+        return StoredGraph(kind, paths[0], inputs, outputs, in_place, **facts)
 
     def _weights(self, row: Row, blobs: Sequence[Row]) -> Array:
         """Weights that a session reads where they are."""

@@ -165,7 +165,8 @@ class Recorder:
             return None
         blobs = [self._blob(path) for path in session.saved.files]
         weights = [self._weights(*each) for each in session.in_place.items()]
-        return [session.saved.kind, blobs, list(session.inputs), list(session.outputs), weights]
+        names = list(session.inputs), list(session.outputs)
+        return [session.saved.kind, blobs, *names, weights, session.masked]
 
     def _blob(self, path: Path) -> int:
         self.blobs.append(path)

@@ -28,6 +28,9 @@ _INLINE_BYTES = 1024
 _INLINE_SIZES = 1 << 17
 _HANDED_OVER = Place("bound", 0)
 _RANDOM = ("Random", "Multinomial", "Bernoulli")
+_SCORED = frozenset({"Attention", "Softmax"})
+# What adds a mask to scores, or puts low ones in their place.
+_MASKING = frozenset({"Add", "Where"})
 
 
 def graph_session(
@@ -55,7 +58,8 @@ def graph_session(
     kinds = [node.op_type for node in model.graph.all_nodes()]
     operators, alone = frozenset(kinds), len(kinds) == 1 and bool(model.graph.inputs)
     content = serialized(model, external=handed_over, fed=fed)
-    graph = SessionGraph(content, weights, fed, operators, alone)
+    masked = not _SCORED.isdisjoint(operators) and _masks_scores(model.graph)
+    graph = SessionGraph(content, weights, fed, operators, alone, masked)
     special = config is not None or profile is not None or save is not None or not optimized
     draws = any(name.startswith(_RANDOM) for name in operators)  # its session has a generator
     if may_share(provider, num_threads) and not (special or draws):
@@ -71,6 +75,25 @@ def graph_session(
         profile=profile,
         save=save,
     )
+
+
+def _masks_scores(graph: ir.Graph) -> bool:
+    """Whether an attention of `graph` may have a mask."""
+    for node in graph.nodes:
+        if node.op_type == "Attention" and len(node.inputs) > 3 and node.inputs[3] is not None:
+            return True
+        if node.op_type == "MatMul":
+            softmax = _maker(node.inputs[0], "Softmax")
+            scores = None if softmax is None else softmax.inputs[0]
+            if any(_maker(scores, each) is not None for each in _MASKING):
+                return True
+    return False
+
+
+def _maker(value: ir.Value | None, op_type: str) -> ir.Node | None:
+    """The node of this type that makes a value, behind any Reshape."""
+    node = None if value is None else ir.before_reshapes(value).producer()
+    return node if node is not None and node.op_type == op_type else None
 
 
 def _has(session: Session, graph: SessionGraph) -> bool:

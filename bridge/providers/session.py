@@ -33,6 +33,7 @@ with late:
         messages,
         native_libraries,
         optimizers,
+        small_numbers,
     )
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ class SessionGraph:
         in_place: by name, the inputs of the graph that are always these weights.
         operators: of the graph and of its bodies.
         alone: there is one node, which reads what the graph is given.
+        masked: a mask may take scores away from an attention.
     """
 
     content: bytes
@@ -156,6 +158,7 @@ class SessionGraph:
     in_place: Mapping[str, Array]
     operators: frozenset[str]
     alone: bool = False
+    masked: bool = False
 
 
 class Session:
@@ -175,6 +178,7 @@ class Session:
         inputs, outputs: names, of inputs without those in place.
         saved: what was written; None for nothing.
         weights: by name, the initializers that were handed over.
+        masked: numbers that are almost zero are zero in it, see `small_numbers`.
 
     Raises:
         DelegateError: ONNX Runtime could not make or run the session.
@@ -194,12 +198,15 @@ class Session:
         self._plain = traits_of(provider.name).takes_all_nodes and not provider.plugin
         self._run_options = _RUN_OPTIONS if self._plain else None
         self._first_options = _FIRST_RUN_OPTIONS if self._plain else self._run_options
-        self._records = False
+        self._records, self.masked = False, graph.masked and self._plain
+        told = small_numbers.CONFIG if self.masked else {}
         if isinstance(graph, StoredGraph):
-            settings, weights = read_settings(graph.kind, num_threads), _NO_WEIGHTS
+            settings = read_settings(graph.kind, num_threads, tuple(told.items()))
+            weights = _NO_WEIGHTS
         else:
             self._records, weights = not self._plain, graph.weights
-            entries = {**(config or {}), **({_RECORD_ASSIGNMENT: "1"} if self._records else {})}
+            records = {_RECORD_ASSIGNMENT: "1"} if self._records else {}
+            entries = {**(config or {}), **records, **told}
             plain = optimized and self._plain
             kept = plain and graph.alone and optimizers.keep_alone(graph.operators)
             settings = settings_of(
@@ -211,8 +218,11 @@ class Session:
         self.in_place = graph.in_place
         self.weights = weights  # they must outlive the session, which may read them in place
         self.saved: SavedGraph | None = None
-        self._session = self._made(graph, provider, settings, save)
-        self._run = self._session.run_with_iobinding
+        make = partial(self._made, graph, provider, settings, save)
+        self._session = small_numbers.unchanged(make) if self.masked else make()
+        self._run, self._call = self._session.run_with_iobinding, self._session.run
+        if self.masked:
+            self._run, self._call = map(small_numbers.small_as_zero, (self._run, self._call))
         if num_threads != 1 or not self._plain:  # another provider may have threads of its own
             renew_in_children(self)
         if not self._plain and provider.name not in self._session.get_providers():
@@ -408,7 +418,7 @@ class Session:
         try:
             feeds = dict(zip(self.inputs, map(paired, inputs), strict=True))
             everything = {**feeds, **self.in_place}
-            results = self._session.run(self.outputs, everything, _RUN_OPTIONS)
+            results = self._call(self.outputs, everything, _RUN_OPTIONS)
         except ORT_ERRORS as error:
             raise messages.failure("failed", error) from _cause(error)
         if any(result is None for result in results):

@@ -110,13 +110,13 @@ def settings_of(
 
 
 @lru_cache(maxsize=32)
-def read_settings(kind: str, num_threads: int) -> Settings:
+def read_settings(kind: str, num_threads: int, config: tuple[tuple[str, str], ...]) -> Settings:
     """How a session of a stored graph is made.
 
-    Args: see `Session`.
+    Args: see `Session` and `settings_of`.
     """
-    config = {**CONFIG, **READ_AS[kind]}
-    return Settings(num_threads, config, None, kind != COMPILED)
+    entries = {**CONFIG, **READ_AS[kind], **dict(config)}
+    return Settings(num_threads, entries, None, kind != COMPILED)
 
 
 def configure(options: onnxruntime.SessionOptions, prefix: str, **entries: str) -> None:

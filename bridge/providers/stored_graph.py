@@ -64,6 +64,7 @@ class StoredGraph:
         in_place: by name, the inputs of the graph that are always these weights.
         content: of the graph, in place of a path.
         files: what stands for the files that were written, which no others have.
+        masked: see `SessionGraph`.
     """
 
     kind: str
@@ -73,3 +74,4 @@ class StoredGraph:
     in_place: Mapping[str, Array] = field(default_factory=dict)
     content: bytes = b""
     files: Hashable = ()
+    masked: bool = False
