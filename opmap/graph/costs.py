@@ -69,7 +69,8 @@ class SymmetricCosts(NamedTuple):
 class TileCosts(NamedTuple):
     """Quantized convolutions in tiles (AMX) beside those by weights of the zero point 0.
 
-    A fit to 1,154 layers of 16 to 2,048 channels, 1 to 1,024 cells and windows of 1 to 25 cells.
+    A fit to 1,154 layers of 16 to 2,048 channels, 1 to 1,024 cells and windows of 1 to 25 cells. A
+    result costs a third more than in the fit, with which half as many layers lose time.
 
     Attributes:
         saved: what tiles save of a product.
