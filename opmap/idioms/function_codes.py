@@ -27,7 +27,8 @@ Function = Callable[[Any], Any]
 # The results of every code of a tensor, in codes of another.
 Table = Callable[[Codes, Codes, Function], Any]
 
-_UNITS = (1.0, *(1 + sign * 2.0**-bits for bits in (18, 16, 14) for sign in (1, -1)))
+# By what a unit is multiplied, the least change first.
+UNITS = (1.0, *(1 + sign * 2.0**-bits for bits in (18, 16, 14) for sign in (1, -1)))
 # How far off floats are, of their size and that of the input, in codes of the result.
 _ERROR = 2.0**-20
 
@@ -76,7 +77,7 @@ def _clear_unit(source: Codes, target: Codes, function: Function, table: Table) 
     """By what the unit of the input is multiplied, so that floats give TFLite's table."""
     wanted = table(source, target, function).astype(np.float64) - target.zero_point
     low, high = (end - target.zero_point for end in quantized_range(target.type))
-    for unit in _UNITS:
+    for unit in UNITS:
         x = source.steps() * np.float32(source.scale * unit)
         with np.errstate(all="ignore"):
             units = function(x).astype(np.float64) / target.scale
