@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.by_code import by_code, every_code
+from tflite_ort.opmap.idioms.by_code import by_code, every_code, is_short_row
 from tflite_ort.opmap.idioms.rescaled_codes import Codes
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView
@@ -53,7 +53,8 @@ def write_function(
     emit: Callable[[ir.Value], ir.Value],
     table: Table = rounded_table,
 ) -> None:
-    """Write `function` of 8-bit codes; a Gather from TFLite's table where no unit is found.
+    """Write `function` of 8-bit codes; a Gather from TFLite's table where no unit is found,
+    and for short rows.
 
     Args:
         emit: adds the nodes of reals.
@@ -61,7 +62,9 @@ def write_function(
     """
     input, layout = op["input"], g.layout(op["input"], rows=True)
     source, target = Codes.of(input), Codes.of(op.output)
-    unit = 1.0 if g.target.paired_codes else _clear_unit(source, target, function, table)
+    unit = None
+    if not is_short_row(g, input):
+        unit = 1.0 if g.target.paired_codes else _clear_unit(source, target, function, table)
     if unit is None:
         by_code(op, g, table(source, target, function))
         return
