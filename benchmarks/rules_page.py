@@ -23,6 +23,7 @@ from tflite_ort.opmap.rules.rule import (
     paired,
     rounding,
     rounds_terms,
+    tiles,
 )
 from tflite_ort.opmap.rules.table import RULES
 
@@ -70,6 +71,7 @@ _TARGETS = {
     keeps_axes: "OpenVINO",
     rounds_terms: "OpenVINO",
     rounding: "devices that round floats",
+    tiles: "CPUs with AMX",
 }
 
 

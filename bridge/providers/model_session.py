@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tflite_ort.base.records import replace
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.constants import Constants
 from tflite_ort.opmap.rules.engine import rewrite_nodes
 from tflite_ort.opmap.rules.rule import NodesAround, Stage
 from tflite_ort.providers.graph_session import graph_session
+from tflite_ort.providers.processor import multiplies_in_tiles
 from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import Session
 from tflite_ort.providers.traits import traits_of
@@ -46,6 +48,6 @@ def suit_session(graph: ir.Graph, provider: Provider = ON_CPU, *, kept: bool = F
     Args: see `model_session`.
     """
     runs = _MANY_RUNS if kept else _FEW_RUNS
-    target = traits_of(provider.name).target
+    target = replace(traits_of(provider.name).target, tiles=multiplies_in_tiles())
     around = NodesAround(target, Constants(), multiplies_in_pairs, runs)
     rewrite_nodes(Stage.SESSION, graph, around)

@@ -66,6 +66,25 @@ class SymmetricCosts(NamedTuple):
     input_cell: float
 
 
+class TileCosts(NamedTuple):
+    """Quantized convolutions in tiles (AMX) beside those by weights of the zero point 0.
+
+    A fit to 1,154 layers of 16 to 2,048 channels, 1 to 1,024 cells and windows of 1 to 25 cells. A
+    result costs a third more than in the fit, with which half as many layers lose time.
+
+    Attributes:
+        saved: what tiles save of a product.
+        weight: to read a weight.
+        collected: to collect a number of a window, where these are more than cells side by side.
+        result: to scale a sum.
+    """
+
+    saved: float
+    weight: float
+    collected: float
+    result: float
+
+
 class PairedCosts(NamedTuple):
     """Signed weights without VNNI, on a Zen 3.
 
@@ -164,6 +183,11 @@ def layer_costs() -> LayerCosts:
 def symmetric_costs() -> SymmetricCosts:
     """The costs of weights around 0."""
     return SymmetricCosts(**table()["symmetric weights"])
+
+
+def tile_costs() -> TileCosts:
+    """The costs of layers in tiles."""
+    return TileCosts(**table()["weights in tiles"])
 
 
 def paired_costs() -> PairedCosts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from tflite_ort.schema.values.semantics import quantized_range
 from tflite_ort.schema.values.sizes import is_known
 
 Array = npt.NDArray[Any]
+
+# More codes take as long as three nodes of reals.
+_SHORT = 1024
 
 
 def every_code(type_: TensorType) -> Array:
@@ -40,7 +44,7 @@ def by_code(
         results: the output code of every input code, in ascending order.
         check: passes the codes on; its nodes may fail on some of them.
     """
-    layout = g.layout(op["input"])
+    layout = Layout.LAST if g.transposes_cancel(op["input"]) else g.layout(op["input"])
     result = looked_up(g, op["input"], layout, op.output, results, check)
     g.write(op.output, result, layout=layout, domain=Domain.STORED)
 
@@ -66,6 +70,14 @@ def looked_up(
     if g.target.only_runs and is_known(*tensor.shape) and layout is not Layout.ROWS:
         found.shape = layout.shape(tensor.shape)  # see `look_up_elements`
     return found
+
+
+def is_short_row(g: Graph, tensor: TensorView) -> bool:
+    """Whether codes along a single axis are looked up in the time of two nodes of reals."""
+    shape = tensor.shape
+    if not g.target.code_tables or not is_known(*shape):
+        return False
+    return max(shape, default=1) == prod(shape) <= _SHORT
 
 
 def by_tabulated_code(op: OperatorView[Any], g: Graph) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.by_code import by_code, every_code
+from tflite_ort.opmap.idioms.by_code import by_code, every_code, is_short_row
 from tflite_ort.opmap.idioms.rescaled_codes import Codes
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.schema import OperatorView
@@ -27,7 +27,8 @@ Function = Callable[[Any], Any]
 # The results of every code of a tensor, in codes of another.
 Table = Callable[[Codes, Codes, Function], Any]
 
-_UNITS = (1.0, *(1 + sign * 2.0**-bits for bits in (18, 16, 14) for sign in (1, -1)))
+# By what a unit is multiplied, the least change first.
+UNITS = (1.0, *(1 + sign * 2.0**-bits for bits in (18, 16, 14) for sign in (1, -1)))
 # How far off floats are, of their size and that of the input, in codes of the result.
 _ERROR = 2.0**-20
 
@@ -52,7 +53,8 @@ def write_function(
     emit: Callable[[ir.Value], ir.Value],
     table: Table = rounded_table,
 ) -> None:
-    """Write `function` of 8-bit codes; a Gather from TFLite's table where no unit is found.
+    """Write `function` of 8-bit codes; a Gather from TFLite's table where no unit is found,
+    and for short rows.
 
     Args:
         emit: adds the nodes of reals.
@@ -60,7 +62,9 @@ def write_function(
     """
     input, layout = op["input"], g.layout(op["input"], rows=True)
     source, target = Codes.of(input), Codes.of(op.output)
-    unit = 1.0 if g.target.paired_codes else _clear_unit(source, target, function, table)
+    unit = None
+    if not is_short_row(g, input):
+        unit = 1.0 if g.target.paired_codes else _clear_unit(source, target, function, table)
     if unit is None:
         by_code(op, g, table(source, target, function))
         return
@@ -76,7 +80,7 @@ def _clear_unit(source: Codes, target: Codes, function: Function, table: Table) 
     """By what the unit of the input is multiplied, so that floats give TFLite's table."""
     wanted = table(source, target, function).astype(np.float64) - target.zero_point
     low, high = (end - target.zero_point for end in quantized_range(target.type))
-    for unit in _UNITS:
+    for unit in UNITS:
         x = source.steps() * np.float32(source.scale * unit)
         with np.errstate(all="ignore"):
             units = function(x).astype(np.float64) / target.scale

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, Layout
-from tflite_ort.opmap.idioms.by_code import by_code
+from tflite_ort.opmap.idioms.by_code import by_code, is_short_row
 from tflite_ort.opmap.idioms.rescaled_codes import Codes
 from tflite_ort.schema import OperatorView
 from tflite_ort.schema.arithmetic.hard_swish import hard_swish_codes
@@ -41,10 +41,13 @@ class Gate(NamedTuple):
 
 
 def write_hard_swish(op: OperatorView[Any], g: Graph, layout: Layout) -> None:
-    """Write HARD_SWISH of 8-bit codes; where no gate is exact, a Gather from TFLite's table."""
+    """Write HARD_SWISH of 8-bit codes; where no gate is exact, and for short rows, a Gather from
+    TFLite's table."""
     input, source, target = op["input"], Codes.of(op["input"]), Codes.of(op.output)
     wanted = _wanted(source, target)
-    gate = Gate() if wanted is None else _exact_gate(source, target)
+    gate: Gate | None = Gate()
+    if wanted is not None:
+        gate = None if is_short_row(g, input) else _exact_gate(source, target)
     if wanted is not None and gate is None:
         by_code(op, g, target.filed(wanted))
     elif gate is None or gate == Gate():

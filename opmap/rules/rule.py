@@ -118,6 +118,11 @@ def blocks(target: Target) -> bool:
     return bool(target.block)
 
 
+def tiles(target: Target) -> bool:
+    """For CPUs that multiply 8-bit codes in tiles."""
+    return target.cpu_kernels and target.tiles
+
+
 @record
 class Rule:
     """One way to make graphs faster.

@@ -17,12 +17,14 @@ from tflite_ort.opmap.rules.rule import (
     paired,
     rounding,
     rounds_terms,
+    tiles,
 )
 from tflite_ort.schema import Op
 
 _REWRITE, _LOWERING = Stage.REWRITE, Stage.LOWERING
 _TESTS = "tests/rules/"
 _EXACT = "exact"
+_LARGEST = "3e-6 of the largest value"
 _NODES, _SESSION = Stage.NODES, Stage.SESSION
 _OPERATORS, _GROUPS, _TREES = Stage.OPERATORS, Stage.GROUPS, Stage.TREES
 
@@ -102,8 +104,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "group norms",
         *(_TREES, "operators.group_normalization:GROUP_NORMS", sought.ROOTS[:1], any_target),
-        *("3e-6 of the largest value", "1.0 stable diffusion"),
-        _TESTS + "test_group_normalization.py",
+        *(_LARGEST, "1.0 stable diffusion", _TESTS + "test_group_normalization.py"),
     ),
     Rule(
         "norms",
@@ -134,12 +135,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "attention over a cache",
         *(_TREES, "operators.cached_attention:CACHED_ATTENTION", sought.ATTENTION, any_target),
-        *("3e-6 of the largest value", "2.48 tinyllama", _TESTS + "test_cached_attention.py"),
+        *(_LARGEST, "2.48 tinyllama", _TESTS + "test_cached_attention.py"),
     ),
     Rule(
         "attention",
         *(_TREES, "operators.attention:ATTENTION", sought.ATTENTION, any_target),
-        *("3e-6 of the largest value", "1.08 distilbert", _TESTS + "test_attention.py"),
+        *(_LARGEST, "1.08 distilbert", _TESTS + "test_attention.py"),
     ),
     Rule(
         "rotations",
@@ -439,6 +440,11 @@ RULES: tuple[Rule, ...] = (
         "weights around zero",
         *(_SESSION, "nodes.symmetric_layers:make_symmetric", sought.QLINEAR, cpu),
         *(_EXACT, "1.35 MobileNet V2", "tests/rules/test_symmetric_layers.py"),
+    ),
+    Rule(
+        "layers in tiles",
+        *(_SESSION, "nodes.tiled_layers:multiply_in_tiles", sought.QLINEAR, tiles),
+        *(_EXACT, "1.3 ResNet 50", _TESTS + "test_tiled_layers.py"),
     ),
     Rule(
         "signed weights in pairs",

@@ -164,6 +164,15 @@ class Layer:
         self._changed |= not self.signed
         self.signed = True
 
+    def leave_zero(self) -> None:
+        """Have the zero point -1 or 1 in place of 0, with which all weights fit in 8 bits; stay as
+        it is if there is none."""
+        step = np.int8(1 if self.weights.min() == _LOW else -1)
+        if step < 0 or self.weights.max() < _HIGH:
+            zero, weights = np.full_like(self.zero, step), self.weights + step
+            self._constants = {**self._constants, _WEIGHTS: weights, _ZERO: zero}
+            self._changed = True
+
     def onto(self, result: ir.Value) -> None:
         """Give another value, by a new node."""
         node = self.node
