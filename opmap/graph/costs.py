@@ -66,6 +66,22 @@ class SymmetricCosts(NamedTuple):
     input_cell: float
 
 
+class WideningCosts(NamedTuple):
+    """Maps of floats that get channels of zeros up to a block, measured with AVX-512.
+
+    Attributes:
+        node: a node that moves a map out of blocks.
+        moved: a number that it moves.
+        read: what it takes longer to read a number unblocked, by block of results.
+        product: a number times its weights for a block of results.
+    """
+
+    node: float
+    moved: float
+    read: float
+    product: float
+
+
 class PairedCosts(NamedTuple):
     """Signed weights without VNNI, on a Zen 3.
 
@@ -164,6 +180,11 @@ def layer_costs() -> LayerCosts:
 def symmetric_costs() -> SymmetricCosts:
     """The costs of weights around 0."""
     return SymmetricCosts(**table()["symmetric weights"])
+
+
+def widening_costs() -> WideningCosts:
+    """The costs of channels of zeros."""
+    return WideningCosts(**table()["channels of zeros"])
 
 
 def paired_costs() -> PairedCosts:

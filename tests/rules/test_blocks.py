@@ -26,6 +26,8 @@ from tflite_ort.schema import (
     ConcatenationOptions,
     Conv2DOptions,
     DepthwiseConv2DOptions,
+    GeluOptions,
+    LeakyReluOptions,
     ModelBuilder,
     MulOptions,
     Op,
@@ -196,6 +198,59 @@ def test_the_last_of_few_channels_stays_in_blocks() -> None:
     nodes = optimised_nodes(residuals(4, "add", "add"))
     assert nodes["ReorderOutput"] == 1
     assert not nodes["ReorderInput"] + nodes["Clip"] + nodes["Transpose"]
+
+
+def narrow(channels: int, side: int, count: int, then: Op | None, options: Any = None) -> bytes:
+    """Layers to so many channels, of an activation, and of windows to `count` channels."""
+    network, none = Network(np.random.default_rng(1)), ActivationFunctionType.NONE
+    last = network.add("window", "image", none, channels)
+    if then is not None:
+        network._put("active", _SIDE, channels, then, [last], options)
+        last = "active"
+    inputs = [last, network.constant(count, side, side, channels), network.constant(count)]
+    network._put("y", _SIDE, count, Op.CONV_2D, inputs, Conv2DOptions(stride_w=1, stride_h=1))
+    return network.write("y")
+
+
+def widths(model: bytes) -> list[int]:
+    """How many channels each convolution has for AVX-512, where blocks are of 16."""
+    nodes = lowered(model, 16).graph.nodes
+    return [len(node.constant(1)) for node in nodes if node.op_type == "Conv"]
+
+
+@pytest.mark.parametrize(
+    ("channels", "side", "width"),
+    [(4, 1, 16), (12, 1, 16), (4, 3, 4), (8, 3, 8), (12, 3, 16), (8, 5, 8), (12, 5, 12)],
+)
+def test_channels_of_zeros_cost_less_than_they_save(channels: int, side: int, width: int) -> None:
+    assert widths(narrow(channels, side, 32, None)) == [width, 32]
+
+
+def test_channels_of_zeros_divide_a_window_to_one_channel() -> None:
+    assert widths(narrow(4, 5, 1, None)) == [16, 16, 1]
+
+
+_BETWEEN = [
+    (Op.GELU, GeluOptions()),
+    (Op.GELU, GeluOptions(approximate=True)),
+    (Op.LEAKY_RELU, LeakyReluOptions(alpha=0.25)),
+]
+
+
+@with_blocks
+@pytest.mark.parametrize(("activation", "options"), _BETWEEN)
+def test_activations_of_few_channels_stay_in_blocks(activation: Op, options: Any) -> None:
+    nodes = optimised_nodes(narrow(6, 1, 32, activation, options))
+    assert nodes["ReorderOutput"] == 1 and nodes["ReorderInput"] == 0
+
+
+@pytest.mark.parametrize(("activation", "options"), _BETWEEN)
+@pytest.mark.parametrize("channels", [1, 6, 12])
+def test_activations_of_few_channels_give_the_same(
+    channels: int, activation: Op, options: Any
+) -> None:
+    for expected, given_ in zip(*both(narrow(channels, 1, 8, activation, options)), strict=True):
+        np.testing.assert_allclose(given_, expected, rtol=1e-6, atol=1e-6)
 
 
 @with_blocks
