@@ -144,6 +144,8 @@ class RoundedImageCosts(NamedTuple):
 
     Attributes:
         saved: what codes save of a product.
+        weight: what they save of a weight that is read from memory, a quarter of the bytes.
+        cached: so many weights of a layer are not.
         nodes: the further nodes.
         number: to round a number of the image.
         run: to collect a run of bytes that a window reads.
@@ -154,6 +156,8 @@ class RoundedImageCosts(NamedTuple):
     """
 
     saved: float
+    weight: float
+    cached: float
     nodes: float
     number: float
     run: float
