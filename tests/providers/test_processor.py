@@ -60,7 +60,6 @@ def test_with_tiles_smaller_layers_are_rounded(
 
 @pytest.mark.parametrize(("depth", "convolutions"), [(256, 1), (992, 0)])
 def test_weights_from_memory_are_read_as_codes(depth: int, convolutions: int) -> None:
-    """Layers of a DenseNet over four cells: of few products, but of more weights than a cache
-    keeps."""
-    nodes = optimised_nodes(convolution((1, 2, 2, depth), 128, 1).model(), hybrid="auto")
+    """Layers of two cells: of few products, but of more weights than a cache keeps."""
+    nodes = optimised_nodes(convolution((1, 1, 2, depth), 128, 1).model(), hybrid="auto")
     assert nodes["Conv"] == convolutions
