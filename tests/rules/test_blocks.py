@@ -138,7 +138,7 @@ def networks(draw: st.DrawFn) -> bytes:
     last = network.add("conv", "image", _ACTIVATIONS[0], draw(st.integers(1, 12)))
     for _ in range(draw(st.integers(2, 9))):
         kind = draw(st.sampled_from(_KINDS))
-        count = draw(st.sampled_from([1, 4, 8, 8, 16, 24]))
+        count = draw(st.sampled_from([1, 4, 7, 8, 16, 18, 24]))
         last = network.add(kind, last, draw(st.sampled_from(_ACTIVATIONS)), count)
     last = network.add("conv", last, _ACTIVATIONS[0], 4)
     others = [name for name in network.shapes if name not in ("image", last)]
@@ -228,6 +228,31 @@ def test_channels_of_zeros_cost_less_than_they_save(channels: int, side: int, wi
 
 def test_channels_of_zeros_divide_a_window_to_one_channel() -> None:
     assert widths(narrow(4, 5, 1, None)) == [16, 16, 1]
+
+
+@pytest.mark.parametrize(("channels", "width"), [(33, 36), (103, 104), (40, 40), (18, 20)])
+def test_channels_of_zeros_make_a_multiple_of_four(channels: int, width: int) -> None:
+    assert widths(narrow(channels, 3, 32, None)) == [width, 32]
+
+
+def uneven(channels: int) -> bytes:
+    """A residual of a depthwise layer, over an uneven number of channels."""
+    network, none = Network(np.random.default_rng(1)), ActivationFunctionType.NONE
+    first = network.add("window", "image", ActivationFunctionType.RELU6, channels)
+    last = network.add("depthwise", first, none, 0)
+    network._put("sum", _SIDE, channels, Op.ADD, [first, last], AddOptions())
+    last = network.add("prelu", "sum", none, 0)
+    return network.write(network.add("window", last, none, 4))
+
+
+@with_blocks
+@pytest.mark.parametrize("channels", [5, 17, 33, 103])
+def test_uneven_channels_stay_in_blocks(channels: int) -> None:
+    content = uneven(channels)
+    nodes = optimised_nodes(content)
+    assert nodes["ReorderOutput"] <= 2 and nodes["Transpose"] <= 1
+    for expected, given_ in zip(*both(content), strict=True):  # sums of 900 terms in another order
+        np.testing.assert_allclose(given_, expected, rtol=1e-5, atol=1e-4)
 
 
 _BETWEEN = [

@@ -7,7 +7,8 @@ ONNX Runtime reorder the map, then the map that is added to it, and so on along 
 These changes keep the blocks. By the second one floats are added in another order:
 
 - Maps of fewer channels than a block has get channels of zeros, unless wide windows read them. A
-  convolution over fewer channels reads them unblocked, so they are moved for it.
+  convolution over fewer channels reads them unblocked, so they are moved for it. Maps of an uneven
+  number of channels get zeros up to a multiple of four, which ONNX Runtime needs.
 - A convolution to one channel, which would be computed as many as a block has, becomes a depthwise
   convolution and the sum of its channels.
 - A convolution whose channels are sliced becomes one convolution a slice, with the activation
@@ -62,6 +63,11 @@ _PARTS = frozenset({"Clip", "HardSigmoid", "HardSwish", "LeakyRelu"})
 _IN_BLOCKS = _POOLS | {"Add", "Gelu", "Mul", "Relu", "Sigmoid", "Tanh"}
 # Nodes that put their results into blocks, and those that would be better off with blocks.
 _BLOCKED = _IN_BLOCKS | _PARTS | {"Conv", "Resize"}
+
+
+# ONNX Runtime reads maps in blocks whose channels are a multiple of this. Maps of less than
+# a block dense layers read unblocked all the same.
+_ALIGNED = 4
 
 
 def keep_blocks(graph: ir.Graph, around: NodesAround) -> None:
@@ -129,12 +135,14 @@ def _widen_all(graph: ir.Graph, uses: Uses, block: int) -> None:
         if layer is None or not layer.is_dense or id(node.outputs[0]) in seen:
             continue
         channels = len(layer.weights)
-        if 1 < channels < block:
+        if 1 < channels < block or channels % _ALIGNED:
             by_channel = partial(_by_channel, channels)
             tied = tied_maps(uses, node.outputs[0], channels, _FloatLayer.of, by_channel)
             seen.update(tied)
-            if _saved(tied.values(), channels, uses, block) > 0:
+            if channels < block and _saved(tied.values(), channels, uses, block) > 0:
                 _widen(graph, tied, filled(range(channels), block))
+            elif channels % _ALIGNED and _is_read(tied.values(), uses):
+                _widen(graph, tied, filled(range(channels), _ALIGNED))
 
 
 def _by_channel(channels: int, node: ir.Node) -> Sequence[ir.Value] | None:
@@ -156,6 +164,15 @@ def _change(
     if array.ndim >= 3 and array.shape[-3] == channels:
         return lambda order: in_channels(array, array.ndim - 3, order)
     return None
+
+
+def _is_read(maps: Iterable[ir.Value], uses: Uses) -> bool:
+    """Whether a convolution reads one of `maps`."""
+    return any(
+        is_convolution(node) and node.inputs[0] is value
+        for value in maps
+        for node in uses.of(value)
+    )
 
 
 def _saved(maps: Iterable[ir.Value], channels: int, uses: Uses, block: int) -> float:
