@@ -85,6 +85,22 @@ class TileCosts(NamedTuple):
     result: float
 
 
+class WideningCosts(NamedTuple):
+    """Maps of floats that get channels of zeros up to a block, measured with AVX-512.
+
+    Attributes:
+        node: a node that moves a map out of blocks.
+        moved: a number that it moves.
+        read: what it takes longer to read a number unblocked, by block of results.
+        product: a number times its weights for a block of results.
+    """
+
+    node: float
+    moved: float
+    read: float
+    product: float
+
+
 class PairedCosts(NamedTuple):
     """Signed weights without VNNI, on a Zen 3.
 
@@ -147,6 +163,8 @@ class RoundedImageCosts(NamedTuple):
 
     Attributes:
         saved: what codes save of a product.
+        weight: what they save of a weight that is read from memory, a quarter of the bytes.
+        cached: so many weights of a layer are not.
         nodes: the further nodes.
         number: to round a number of the image.
         run: to collect a run of bytes that a window reads.
@@ -157,6 +175,8 @@ class RoundedImageCosts(NamedTuple):
     """
 
     saved: float
+    weight: float
+    cached: float
     nodes: float
     number: float
     run: float
@@ -188,6 +208,11 @@ def symmetric_costs() -> SymmetricCosts:
 def tile_costs() -> TileCosts:
     """The costs of layers in tiles."""
     return TileCosts(**table()["weights in tiles"])
+
+
+def widening_costs() -> WideningCosts:
+    """The costs of channels of zeros."""
+    return WideningCosts(**table()["channels of zeros"])
 
 
 def paired_costs() -> PairedCosts:

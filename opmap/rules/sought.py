@@ -21,6 +21,7 @@ BROADCAST = tuple(
     for move in (Op.RESHAPE, Op.SQUEEZE)
     for each in (Op.ADD, Op.SUB, Op.MUL, Op.DIV)
 )
+SPREAD = (Op.DEPTH_TO_SPACE, Op.SPACE_TO_DEPTH)
 PICKING = (Op.GATHER, Op.RESHAPE, Op.SLICE, Op.STRIDED_SLICE, Op.TRANSPOSE)
 REDUCING = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 RESHAPED = ("Gemm", *REDUCING)

@@ -280,8 +280,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "spread channels",
-        *(_LOWERING, "lowerings.spread_channels:spread_channels", (Op.DEPTH_TO_SPACE,), cpu),
-        *(_EXACT, "1.1 drawn networks", _TESTS + "test_moved_codes.py"),
+        *(_LOWERING, "lowerings.spread_channels:spread_channels", sought.SPREAD, cpu),
+        *(_EXACT, "1.2 drawn networks", _TESTS + "test_moved_codes.py"),
     ),
     Rule(
         "unpacked tables",

@@ -56,3 +56,10 @@ def test_with_tiles_smaller_layers_are_rounded(
     layer = convolution((1, 16, 16, 128), 32, 3)
     nodes = optimised_nodes(layer.model(), hybrid="auto")
     assert nodes["Conv"] == (0 if tiles else 1)
+
+
+@pytest.mark.parametrize(("depth", "convolutions"), [(256, 1), (992, 0)])
+def test_weights_from_memory_are_read_as_codes(depth: int, convolutions: int) -> None:
+    """Layers of two cells: of few products, but of more weights than a cache keeps."""
+    nodes = optimised_nodes(convolution((1, 1, 2, depth), 128, 1).model(), hybrid="auto")
+    assert nodes["Conv"] == convolutions

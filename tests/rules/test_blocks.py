@@ -26,6 +26,8 @@ from tflite_ort.schema import (
     ConcatenationOptions,
     Conv2DOptions,
     DepthwiseConv2DOptions,
+    GeluOptions,
+    LeakyReluOptions,
     ModelBuilder,
     MulOptions,
     Op,
@@ -136,7 +138,7 @@ def networks(draw: st.DrawFn) -> bytes:
     last = network.add("conv", "image", _ACTIVATIONS[0], draw(st.integers(1, 12)))
     for _ in range(draw(st.integers(2, 9))):
         kind = draw(st.sampled_from(_KINDS))
-        count = draw(st.sampled_from([1, 4, 8, 8, 16, 24]))
+        count = draw(st.sampled_from([1, 4, 7, 8, 16, 18, 24]))
         last = network.add(kind, last, draw(st.sampled_from(_ACTIVATIONS)), count)
     last = network.add("conv", last, _ACTIVATIONS[0], 4)
     others = [name for name in network.shapes if name not in ("image", last)]
@@ -196,6 +198,84 @@ def test_the_last_of_few_channels_stays_in_blocks() -> None:
     nodes = optimised_nodes(residuals(4, "add", "add"))
     assert nodes["ReorderOutput"] == 1
     assert not nodes["ReorderInput"] + nodes["Clip"] + nodes["Transpose"]
+
+
+def narrow(channels: int, side: int, count: int, then: Op | None, options: Any = None) -> bytes:
+    """Layers to so many channels, of an activation, and of windows to `count` channels."""
+    network, none = Network(np.random.default_rng(1)), ActivationFunctionType.NONE
+    last = network.add("window", "image", none, channels)
+    if then is not None:
+        network._put("active", _SIDE, channels, then, [last], options)
+        last = "active"
+    inputs = [last, network.constant(count, side, side, channels), network.constant(count)]
+    network._put("y", _SIDE, count, Op.CONV_2D, inputs, Conv2DOptions(stride_w=1, stride_h=1))
+    return network.write("y")
+
+
+def widths(model: bytes) -> list[int]:
+    """How many channels each convolution has for AVX-512, where blocks are of 16."""
+    nodes = lowered(model, 16).graph.nodes
+    return [len(node.constant(1)) for node in nodes if node.op_type == "Conv"]
+
+
+@pytest.mark.parametrize(
+    ("channels", "side", "width"),
+    [(4, 1, 16), (12, 1, 16), (4, 3, 4), (8, 3, 8), (12, 3, 16), (8, 5, 8), (12, 5, 12)],
+)
+def test_channels_of_zeros_cost_less_than_they_save(channels: int, side: int, width: int) -> None:
+    assert widths(narrow(channels, side, 32, None)) == [width, 32]
+
+
+def test_channels_of_zeros_divide_a_window_to_one_channel() -> None:
+    assert widths(narrow(4, 5, 1, None)) == [16, 16, 1]
+
+
+@pytest.mark.parametrize(("channels", "width"), [(33, 36), (103, 104), (40, 40), (18, 20)])
+def test_channels_of_zeros_make_a_multiple_of_four(channels: int, width: int) -> None:
+    assert widths(narrow(channels, 3, 32, None)) == [width, 32]
+
+
+def uneven(channels: int) -> bytes:
+    """A residual of a depthwise layer, over an uneven number of channels."""
+    network, none = Network(np.random.default_rng(1)), ActivationFunctionType.NONE
+    first = network.add("window", "image", ActivationFunctionType.RELU6, channels)
+    last = network.add("depthwise", first, none, 0)
+    network._put("sum", _SIDE, channels, Op.ADD, [first, last], AddOptions())
+    last = network.add("prelu", "sum", none, 0)
+    return network.write(network.add("window", last, none, 4))
+
+
+@with_blocks
+@pytest.mark.parametrize("channels", [5, 17, 33, 103])
+def test_uneven_channels_stay_in_blocks(channels: int) -> None:
+    content = uneven(channels)
+    nodes = optimised_nodes(content)
+    assert (nodes["FusedConv"], nodes["Add"], nodes["Transpose"]) == (0, 0, 0)
+    for expected, given_ in zip(*both(content), strict=True):  # sums of 900 terms in another order
+        np.testing.assert_allclose(given_, expected, rtol=1e-5, atol=1e-4)
+
+
+_BETWEEN = [
+    (Op.GELU, GeluOptions()),
+    (Op.GELU, GeluOptions(approximate=True)),
+    (Op.LEAKY_RELU, LeakyReluOptions(alpha=0.25)),
+]
+
+
+@with_blocks
+@pytest.mark.parametrize(("activation", "options"), _BETWEEN)
+def test_activations_of_few_channels_stay_in_blocks(activation: Op, options: Any) -> None:
+    nodes = optimised_nodes(narrow(6, 1, 32, activation, options))
+    assert nodes["ReorderOutput"] == 1 and nodes["ReorderInput"] == 0
+
+
+@pytest.mark.parametrize(("activation", "options"), _BETWEEN)
+@pytest.mark.parametrize("channels", [1, 6, 12])
+def test_activations_of_few_channels_give_the_same(
+    channels: int, activation: Op, options: Any
+) -> None:
+    for expected, given_ in zip(*both(narrow(channels, 1, 8, activation, options)), strict=True):
+        np.testing.assert_allclose(given_, expected, rtol=1e-6, atol=1e-6)
 
 
 @with_blocks

@@ -1,4 +1,5 @@
-"""Codes that are moved between layers channels-last: the same codes, and no change of layout."""
+"""Codes that are moved between layers channels-last: the same codes, and no change of layout; and
+floats that are moved between layers channels-first."""
 
 from __future__ import annotations
 
@@ -12,12 +13,15 @@ from tests.one_op import Node, T, graph_model
 from tests.optimised import optimised_nodes
 from tests.oracle import litert
 from tests.rules.trees import answers
+from tflite_ort.opmap.rules.rule import without
 from tflite_ort.schema import (
     Conv2DOptions,
     DepthToSpaceOptions,
     Op,
     Padding,
+    Pool2DOptions,
     ResizeNearestNeighborOptions,
+    SpaceToDepthOptions,
     TensorType,
 )
 
@@ -86,3 +90,43 @@ def test_channels_are_spread_by_one_move(side: int, type: TensorType) -> None:
     shape = (1, 6 * side, 10 * side, 16 // side**2)
     made = between_layers(Op.DEPTH_TO_SPACE, DepthToSpaceOptions(side), shape, type)
     assert (made["DepthToSpace"], made["Transpose"]) == (0, 1)
+
+
+def spread(
+    op: Op, images: int, cells: tuple[int, int], channels: int, side: int
+) -> tuple[bytes, np.ndarray]:
+    """Floats that are moved, with pools around them, and an input."""
+    kind = SpaceToDepthOptions if op is Op.SPACE_TO_DEPTH else DepthToSpaceOptions
+    before = (images, *cells, channels)
+    after = (images, cells[0] * side, cells[1] * side, channels // side**2)
+    if op is Op.SPACE_TO_DEPTH:
+        before, after = after, before
+    pool = Pool2DOptions(Padding.SAME, 1, 1, filter_width=2, filter_height=2)
+    nodes = [
+        Node(Op.MAX_POOL_2D, ["x"], ["a"], pool, 1),
+        Node(op, ["a"], ["b"], kind(side), 1),
+        Node(Op.MAX_POOL_2D, ["b"], ["y"], pool, 1),
+    ]
+    tensors = {"x": T(before), "a": T(before), "b": T(after), "y": T(after)}
+    rng = np.random.default_rng(SEED)
+    return graph_model(tensors, nodes, ["y"]), rng.standard_normal(before).astype(np.float32)
+
+
+@pytest.mark.parametrize("op", [Op.DEPTH_TO_SPACE, Op.SPACE_TO_DEPTH])
+@pytest.mark.parametrize(
+    ("images", "cells", "channels", "side"),
+    [(1, (16, 20), 16, 2), (3, (9, 7), 72, 3), (2, (5, 33), 32, 4), (1, (1, 64), 64, 8)],
+)
+def test_floats_are_moved_twice(
+    op: Op, images: int, cells: tuple[int, int], channels: int, side: int
+) -> None:
+    content, x = spread(op, images, cells, channels, side)
+    np.testing.assert_array_equal(answers(content, [x])[0], litert(content, [x])[0])
+    made = optimised_nodes(content)
+    assert made["DepthToSpace"] == made["SpaceToDepth"] == 0
+    with without("spread channels"):
+        assert optimised_nodes(content)["Transpose"] == made["Transpose"] - 2
+
+
+def test_few_floats_are_moved_at_once() -> None:
+    assert optimised_nodes(spread(Op.DEPTH_TO_SPACE, 1, (4, 4), 16, 2)[0])["DepthToSpace"] == 1

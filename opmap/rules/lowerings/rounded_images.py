@@ -188,7 +188,9 @@ def _is_enough(
     collecting = costs.run * runs + costs.byte * rows * depth
     share = costs.channels_last if channels_last else 1.0
     least = share * (rounding + collecting + costs.result * rows * units)
-    return rows * units * depth * costs.saved >= least and rows * depth <= _MOST_COLLECTED
+    weights = units * depth
+    saved = rows * weights * costs.saved + costs.weight * max(0, weights - costs.cached)
+    return saved >= least and rows * depth <= _MOST_COLLECTED
 
 
 def _cells(op: OperatorView[Any], g: Graph) -> ir.Value:

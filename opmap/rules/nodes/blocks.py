@@ -6,8 +6,9 @@ ONNX Runtime reorder the map, then the map that is added to it, and so on along 
 
 These changes keep the blocks. By the second one floats are added in another order:
 
-- Maps of fewer channels than a block has get channels of zeros. A convolution over fewer channels
-  would read them unblocked, by a slower kernel.
+- Maps of fewer channels than a block has get channels of zeros, unless wide windows read them. A
+  convolution over fewer channels reads them unblocked, so they are moved for it. Maps of an uneven
+  number of channels get zeros up to a multiple of four, which ONNX Runtime needs.
 - A convolution to one channel, which would be computed as many as a block has, becomes a depthwise
   convolution and the sum of its channels.
 - A convolution whose channels are sliced becomes one convolution a slice, with the activation
@@ -22,11 +23,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.opmap.graph.costs import widening_costs
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.rules.channels import (
     FREE,
@@ -53,13 +56,18 @@ Array = npt.NDArray[Any]
 _POOLS = frozenset({"MaxPool", "AveragePool", "GlobalAveragePool"})
 # Nodes of which a channel of the result depends on this channel alone, and is finite for zeros.
 _BY_CHANNEL = _POOLS | {"Add", "Clip", "Max", "Min", "Mul", "PRelu", "Relu", "Resize", "Sigmoid"}
-_BY_CHANNEL |= {"HardSigmoid", "HardSwish", "Tanh"}
+_BY_CHANNEL |= {"Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Tanh"}
 # Nodes that stay in blocks as a part of the convolution before them.
-_PARTS = frozenset({"Clip", "HardSigmoid", "HardSwish"})
+_PARTS = frozenset({"Clip", "HardSigmoid", "HardSwish", "LeakyRelu"})
 # Nodes that ONNX Runtime runs in blocks where their inputs are in blocks.
-_IN_BLOCKS = _POOLS | {"Add", "Mul", "Relu", "Sigmoid", "Tanh"}
+_IN_BLOCKS = _POOLS | {"Add", "Gelu", "Mul", "Relu", "Sigmoid", "Tanh"}
 # Nodes that put their results into blocks, and those that would be better off with blocks.
 _BLOCKED = _IN_BLOCKS | _PARTS | {"Conv", "Resize"}
+
+
+# ONNX Runtime reads maps in blocks whose channels are a multiple of this. Maps of less than
+# a block dense layers read unblocked all the same.
+_ALIGNED = 4
 
 
 def keep_blocks(graph: ir.Graph, around: NodesAround) -> None:
@@ -127,12 +135,14 @@ def _widen_all(graph: ir.Graph, uses: Uses, block: int) -> None:
         if layer is None or not layer.is_dense or id(node.outputs[0]) in seen:
             continue
         channels = len(layer.weights)
-        if 1 < channels < block:
+        if 1 < channels < block or channels % _ALIGNED:
             by_channel = partial(_by_channel, channels)
             tied = tied_maps(uses, node.outputs[0], channels, _FloatLayer.of, by_channel)
             seen.update(tied)
-            if _is_read_densely(tied.values(), uses):
+            if channels < block and _saved(tied.values(), channels, uses, block) > 0:
                 _widen(graph, tied, filled(range(channels), block))
+            elif channels % _ALIGNED and _is_read(tied.values(), uses):
+                _widen(graph, tied, filled(range(channels), _ALIGNED))
 
 
 def _by_channel(channels: int, node: ir.Node) -> Sequence[ir.Value] | None:
@@ -156,13 +166,38 @@ def _change(
     return None
 
 
-def _is_read_densely(maps: Iterable[ir.Value], uses: Uses) -> bool:
-    """Whether a dense convolution reads one of `maps`."""
+def _is_read(maps: Iterable[ir.Value], uses: Uses) -> bool:
+    """Whether a convolution reads one of `maps`."""
     return any(
-        is_convolution(node) and is_dense(node) and node.inputs[0] is value
+        is_convolution(node) and node.inputs[0] is value
         for value in maps
         for node in uses.of(value)
     )
+
+
+def _saved(maps: Iterable[ir.Value], channels: int, uses: Uses, block: int) -> float:
+    """What channels of zeros save, in microseconds: dense layers that read `maps` have more
+    products, but the channels are not moved for them."""
+    costs, saved = widening_costs(), 0.0
+    for value in maps:
+        readers = [node for node in uses.of(value) if is_convolution(node) and is_dense(node)]
+        readers = [node for node in readers if node.inputs[0] is value]
+        by_cell = costs.moved * channels if readers else 0.0
+        for node in readers:
+            outputs, _, *window = weights_of(node).shape
+            # That of a window to one channel becomes depthwise, see `_divided`.
+            more = 1 - channels if outputs == 1 < prod(window) else block - channels
+            results = -(-outputs // block) / prod(node.attributes.get("strides", (1, 1)))
+            products = costs.product * prod(window) * more
+            by_cell += results * (costs.read * channels - products)
+        saved += by_cell * _cells(value) + (costs.node if readers else 0.0)
+    return saved
+
+
+def _cells(value: ir.Value) -> int:
+    """The cells of a map; 1 where they are not known."""
+    sizes = value.shape[2:] if value.shape is not None else ()
+    return prod([size if isinstance(size, int) else 1 for size in sizes])
 
 
 def _widen(graph: ir.Graph, tied: dict[int, ir.Value], order: Sequence[int]) -> None:
