@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.base.records import replace
 from tflite_ort.opmap.cells.directions import (
     ONNX_ACTIVATIONS,
     direction,

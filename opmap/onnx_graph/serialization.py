@@ -77,7 +77,7 @@ def serialized(
 
 @lru_cache(maxsize=64)
 def _opset(domain: str, version: int) -> bytes:
-    return _bytes(8, _text(1, domain) + _int(2, version))
+    return _bytes(8, (_text(1, domain) if domain else b"") + _int(2, version))
 
 
 class _Texts(dict[str, bytes]):

@@ -34,6 +34,8 @@ _CONSTANTS = re.compile(
 # What is added to the name of a tensor: the form in which it is there, and a number if it is there
 # so again.
 _FORM, _AGAIN = re.compile(r"(/(nchw|rows|real|file)){0,3}$"), re.compile(r"_\d+$")
+# What follows the name of a tensor where an input or output has it.
+_INDEX = re.compile(r"#\d+$")
 _CONSTANT = "const/"
 _REAL = "/real"
 _DIGITS = ascii_letters + digits
@@ -103,7 +105,8 @@ def _label_tensors(graph: ir.Graph, labels: Mapping[str, str]) -> None:
 def _labelled(name: str, labels: Mapping[str, str]) -> str:
     """The name of a value with the label of its tensor."""
     whole = name.removeprefix(_CONSTANT)
-    for tensor in (whole, _FORM.sub("", whole), _FORM.sub("", _AGAIN.sub("", whole))):
+    plain = _FORM.sub("", whole)
+    for tensor in (whole, plain, _FORM.sub("", _AGAIN.sub("", whole)), _INDEX.sub("", plain)):
         if tensor and tensor in labels:
             return name[: -len(whole)] + labels[tensor] + whole[len(tensor) :]
     return name
