@@ -202,8 +202,8 @@ def properties(model: Model, source: Source | None) -> dict[str, str]:
     """What the exported form of `model` carries as ``metadata_props``.
 
     Returns:
-        Where the model has them ``tflite.operator_versions`` (JSON), of operators whose version is
-        not 1, ``tflite.min_runtime_version``, ``tflite.metadata`` (JSON) and, of each associated file
+        Where the model has them ``tflite.operator_versions`` (JSON) of those beyond version 1,
+        ``tflite.min_runtime_version``, ``tflite.metadata`` (JSON) and, of each associated file
         that is text, ``tflite.file.<name>``. Damaged or too large metadata is
         ``tflite.metadata_error``. The description of the model is the ``doc_string``.
     """

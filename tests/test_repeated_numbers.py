@@ -27,7 +27,7 @@ def folded(form: Runs | Waves, array: Array) -> Array:
     return np.asarray(onnxruntime.InferenceSession(content).run(None, {})[0])
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, np.uint8])
+@pytest.mark.parametrize("dtype", [np.float64, np.int64])
 @pytest.mark.parametrize("shape", [(80,), (1, 80), (4, 20), (5, 2, 8)])
 def test_runs_are_exactly_the_constant(shape: tuple[int, ...], dtype: type) -> None:
     array = np.repeat(np.array([3, 7, 7, 1]), 20).astype(dtype).reshape(shape)
@@ -38,6 +38,7 @@ def test_runs_are_exactly_the_constant(shape: tuple[int, ...], dtype: type) -> N
 
 def test_what_has_no_long_runs() -> None:
     assert runs_of(np.arange(80)) is None
+    assert runs_of(np.zeros(80, np.float32)) is None
     assert runs_of(np.repeat(np.arange(40), 2)) is None
     assert runs_of(np.repeat(np.arange(4), [20, 20, 21, 20])) is None
     signs = runs_of(np.repeat(np.array([0.0, -0.0, np.nan]), 8))

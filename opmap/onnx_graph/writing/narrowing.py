@@ -27,6 +27,8 @@ Array = npt.NDArray[Any]
 
 # Smaller constants are left alone, but for runs: the nodes need room too.
 _BYTES, _BYTES_OF_RUNS = 512, 160
+# A node for a single constant saves so many bytes.
+_SAVED = 384
 # Shorter rows take as much room with their scale as before.
 _ROW = 4
 # So many elements tell whether it is worthwhile to look at all.
@@ -109,6 +111,13 @@ class Unit(NamedTuple):
         nodes = form.nodes if isinstance(form, Sized) else _TABLE_NODES
         return nodes + (len(self.members) > 1)
 
+    @property
+    def is_worthwhile(self) -> bool:
+        """Whether it saves more than its nodes take."""
+        _, form = self.members[0]
+        is_alone = isinstance(form, Narrow) and len(self.members) == 1
+        return not is_alone or self.saved >= _SAVED * self.nodes
+
 
 def narrow_constants(model: ir.Model, room: int = 0) -> None:
     """Write large constants of `model` narrow, with the nodes that make them what they were.
@@ -153,6 +162,7 @@ def _chosen(graph: ir.Graph, homes: Homes, room: int) -> list[Unit]:
     kept = _read_by_quantization(graph) | set(map(id, graph.inputs))
     forms = [(value, _narrow(tensor)) for value, tensor in constants if id(value) not in kept]
     units = _units([(value, form) for value, form in forms if form is not None], graph, homes)
+    units = [unit for unit in units if unit.is_worthwhile]
     chosen, left = set[int](), sum(unit.saved for unit in units)
     for number in sorted(range(len(units)), key=lambda at: -units[at].saved / units[at].nodes):
         if excess <= 0 or left < room * _WORTH_A_NODE:

@@ -12,8 +12,10 @@ from tflite_ort.opmap.onnx_graph.writing.table_nodes import TableNodes
 
 Array = npt.NDArray[Any]
 
-# A run has so many equal numbers at least, and a constant so many numbers at most.
+# A run has so many equal numbers at least, and a constant so many numbers at most. Shorter ones,
+# such as the biases of a layer, stay what readers look for.
 _LEAST, _MOST = 4, 1 << 12
+_WIDE = 8  # bytes of a number
 # Matrices of less numbers take about as much room as the places of their waves; larger ones are not
 # written.
 _WAVES, _MOST_WAVES = 1 << 14, 1 << 24
@@ -46,9 +48,10 @@ class Runs(NamedTuple):
 
 
 def runs_of(array: Array) -> Runs | None:
-    """The fewest runs that `array` consists of; None where it has no long ones."""
+    """The fewest runs that a constant of 64-bit numbers consists of; None where it has no long
+    ones."""
     flat = array.reshape(-1)
-    if not _LEAST <= flat.size <= _MOST or array.dtype.kind not in "iuf":
+    if not _LEAST <= flat.size <= _MOST or flat.itemsize != _WIDE or flat.dtype.kind not in "iuf":
         return None
     bits = flat.view(f"u{flat.itemsize}")  # -0.0 is not 0.0, and a NaN is itself
     changes = np.flatnonzero(bits[1:] != bits[:-1]) + 1

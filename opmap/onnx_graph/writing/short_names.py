@@ -28,7 +28,8 @@ _FEW = 8
 # Nodes that fail where an index is out of bounds.
 _REFUSING = re.compile(r"Gather|(Tensor)?Scatter")
 _CONSTANTS = re.compile(
-    r"c/.*|const/((value|weights)(#\d+)?(_codes)?|.*_(scales?|zero_point|codes|sizes|runs)(_\d+)?(#\d+)?)"
+    r"c/.*|const/((value|bias|(input_|recurrent_)?weights)(#\d+)?(_codes)?"
+    r"|.*_(scales?|zero_point|codes|sizes|runs)(_\d+)?(#\d+)?)"
     r"|.*/[A-Z][A-Za-z]*(_\d+)?_out"  # a node made it that is folded
 )
 # What is added to the name of a tensor: the form in which it is there, and a number if it is there
