@@ -202,15 +202,16 @@ def properties(model: Model, source: Source | None) -> dict[str, str]:
     """What the exported form of `model` carries as ``metadata_props``.
 
     Returns:
-        ``tflite.operator_versions`` (JSON); where the model has them
+        Where the model has them ``tflite.operator_versions`` (JSON) of those beyond version 1,
         ``tflite.min_runtime_version``, ``tflite.metadata`` (JSON) and, of each associated file
         that is text, ``tflite.file.<name>``. Damaged or too large metadata is
         ``tflite.metadata_error``. The description of the model is the ``doc_string``.
     """
     codes = model.operator_codes
     versions = {code.custom_code or code.builtin_code.name: code.version for code in codes}
+    later = {name: version for name, version in versions.items() if version != 1}
     found = {
-        "tflite.operator_versions": json.dumps(versions, sort_keys=True),
+        "tflite.operator_versions": json.dumps(later, sort_keys=True) if later else None,
         "tflite.min_runtime_version": metadata_text(model, "min_runtime_version"),
     }
     try:

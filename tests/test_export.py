@@ -81,6 +81,10 @@ def test_metadata() -> None:
     metadata = {entry.key: entry.value for entry in proto.metadata_props}
     assert proto.doc_string == model.description
     versions = json.loads(metadata["tflite.operator_versions"])
+    later = {
+        code.builtin_code.name: code.version for code in model.operator_codes if code.version > 1
+    }
+    assert versions == later
     assert versions["CONV_2D"] == 3
     assert metadata["tflite.min_runtime_version"].count(".") == 2
 

@@ -344,10 +344,14 @@ def test_weights_of_8_bits_stay_so_and_run_as_floats(tmp_path: Path) -> None:
 BARS = {
     "npm-mediapipe-holistic__pose_landmark_lite.tflite": 1.06,
     "tflite-support__mobilenet_v2_1.0_224_quant.tflite": 1.02,
-    "pypi-basic-pitch__nmp.tflite": 0.91,
-    "tflm__dtln_noise_suppression.tflite": 1.16,
-    "mlperf-tiny__kws_ref_model.tflite": 0.72,
-    "tf__lstm_seq_f32.tflite": 1.12,  # an LSTM, and a Scan of the same weights for its clip
+    "tflite-support__yamnet_wavin_quantized_mel_relu6.tflite": 0.98,  # with the waves of its DFT
+    "pypi-basic-pitch__nmp.tflite": 0.87,
+    "tflm__dtln_noise_suppression.tflite": 1.13,
+    "mlperf-tiny__kws_ref_model.tflite": 0.71,
+    "tf__lstm_seq_f32.tflite": 1.1,  # an LSTM, and a Scan of the same weights for its clip
+    "tf__bilstm_f32.tflite": 1.37,
+    "tf__bilstm_i8.tflite": 1.42,  # states that a file without them takes 1.24 for
+    "tflm__trained_lstm_int8.tflite": 1.31,
 }
 
 
@@ -357,12 +361,12 @@ def test_exports_are_hardly_larger_than_the_file(name: str) -> None:
     assert size.ratio <= BARS[name]
 
 
-def test_no_export_of_a_small_file_is_three_and_a_half_times_as_large() -> None:
+def test_no_export_of_a_small_file_is_far_larger() -> None:
     """Of all files, those of which names would be the largest part. Each value says its shape."""
     small = [path for path in model_paths() if path.stat().st_size < 24_000]
     assert len(small) > 40
     for size in sizes(small):
-        assert size.ratio <= 3.5, size
+        assert size.ratio <= 3.33, size
 
 
 NEWER = Path(os.environ.get("TFLITE_ORT_MODELS2") or Path(__file__).parents[2] / "shared/models2")
@@ -373,7 +377,7 @@ def test_exports_of_newer_networks_are_hardly_larger_than_the_file() -> None:
     names = ["vit_dyn8", "distilbert_dyn8", "stable_diffusion_dyn8", "mobilenet_v2_int8"]
     names += ["bert_tiny_a16w8", "deeplabv3_int8"]
     for size in sizes([NEWER / f"{name}.tflite" for name in names]):
-        assert size.ratio <= 1.02, size
+        assert size.ratio <= 1.01, size
 
 
 def computed_from_outside(graph: onnx.GraphProto, outer: frozenset[str] = frozenset()) -> set[str]:
@@ -391,8 +395,8 @@ def computed_from_outside(graph: onnx.GraphProto, outer: frozenset[str] = frozen
 
 
 @pytest.mark.parametrize("form", [{}, {"peephole": True}, {"layer_norm": True}], ids=str)
-def test_a_scan_reads_no_computed_value_from_outside(form: dict[str, bool]) -> None:
-    """OpenVINO counts such values as inputs of the Scan, and refuses the file."""
+def test_what_one_scan_reads_is_made_in_it(form: dict[str, bool]) -> None:
+    """Readers that count values from outside as inputs of a Scan refuse few files."""
     content = Lstm(arithmetic="8x8_16", features=32, cells=32, **form).model()
     proto = export_onnx(content, stateful=True)
     assert {"Scan", "Cast"} <= {node.op_type for node in proto.graph.node}
@@ -400,7 +404,14 @@ def test_a_scan_reads_no_computed_value_from_outside(form: dict[str, bool]) -> N
     onnx.checker.check_model(proto, full_check=True)
 
 
-def test_a_constant_of_two_scans_and_of_the_graph_is_made_in_each() -> None:
+def test_a_file_for_openvino_has_no_computed_value_outside_of_scans() -> None:
+    """OpenVINO counts such values as inputs of the Scan, and refuses the file."""
+    path = model_path("tf__bilstm_i8.tflite")
+    assert computed_from_outside(export_onnx(path, stateful=True).graph)
+    assert not computed_from_outside(export_onnx(path, stateful=True, for_="openvino").graph)
+
+
+def test_a_constant_of_two_scans_is_made_once_outside() -> None:
     weights = RNG.integers(-9, 9, (16, 16)).astype(np.float32)
     x, zeros = RNG.normal(0, 1, (3, 16)).astype(np.float32), np.zeros(16, np.float32)
     held = {"w": weights, "zeros": zeros}
@@ -423,7 +434,8 @@ def test_a_constant_of_two_scans_and_of_the_graph_is_made_in_each() -> None:
     before = onnx.load_from_string(serialized(model))
     narrow_constants(model)
     proto = onnx.load_from_string(serialized(model))
-    assert not computed_from_outside(proto.graph)
+    assert computed_from_outside(proto.graph) == {"w"}
+    assert [node.op_type for node in proto.graph.node].count("Cast") == 1
     assert proto.ByteSize() < before.ByteSize()
     session = onnxruntime.InferenceSession(proto.SerializeToString())
     want = [x.sum(axis=0) @ weights] * 2 + [x @ weights]

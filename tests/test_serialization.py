@@ -113,6 +113,30 @@ def test_initializers_are_left_elsewhere_or_fed() -> None:
     assert fed == onnx.helper.make_tensor_value_info("c2", onnx.TensorProto.FLOAT, [200])
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_small_integers_take_few_bytes(dtype: type) -> None:
+    limits = np.iinfo(dtype)
+    arrays = [
+        np.array(each, dtype).reshape(shape)
+        for each, shape in (
+            ([0], ()),
+            ([1, 2, 127, 128], (4,)),
+            ([limits.max, 0, 0, 0], (2, 2)),
+            ([limits.min, -1], (2,)),
+            ([], (0,)),
+            ([3] * 80, (1, 80)),
+        )
+    ]
+    graph = constants(*map(ir.Tensor, arrays))
+    content, usual = (read(serialized(model_of(graph), small=small)) for small in (True, False))
+    assert content.ByteSize() < usual.ByteSize()
+    for before, held, array in zip(
+        usual.graph.initializer, content.graph.initializer, arrays, strict=True
+    ):
+        assert held.ByteSize() <= before.ByteSize()
+        np.testing.assert_array_equal(onnx.numpy_helper.to_array(held), array, strict=True)
+
+
 def test_bodies_absent_inputs_domains_and_unknown_sizes() -> None:
     x = ir.Value("x", dtype=_D.FLOAT, shape=(1, "batch", None))
     inside, y, z = (ir.Value(name, dtype=_D.FLOAT) for name in ("inside", "y", "z"))

@@ -105,6 +105,17 @@ def test_labels_are_read_back() -> None:
     assert {"reflection_pad1d/MirrorPad_8/nchw", "normalized_log_1/sub/nchw"} <= made
 
 
+def test_what_an_output_is_made_of_has_a_label() -> None:
+    """The output keeps its long name; what it is made of has a label and an index."""
+    model = read_model(model_path("tflm__conv4.tflite"))
+    proto = export_onnx(model)
+    (made,) = proto.graph.node[-1].input
+    assert made == "conv2d_194/BiasAdd#3/nchw"
+    assert proto.graph.output[0].name.count("/") > 10
+    names = TensorNames(tensor_views(model, 0))
+    assert names.of(made) == [3] == names.of(proto.graph.output[0].name)
+
+
 def test_names_of_tensors_are_not_taken_again() -> None:
     """A model whose tensors have the shortest names."""
     tensors = {"a": T((1, 4)), "b": T((1, 4)), "c": T((1, 4)), "d": T((1, 4))}

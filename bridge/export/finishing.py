@@ -49,6 +49,7 @@ from tflite_ort.opmap.onnx_graph.writing.told_shapes import tell_shapes
 from tflite_ort.opmap.onnx_graph.writing.transform_products import multiply_transforms
 from tflite_ort.opmap.onnx_graph.writing.unrolled_scans import unroll_scans
 from tflite_ort.opmap.onnx_graph.writing.unrolled_sequences import unroll_sequences
+from tflite_ort.opmap.onnx_graph.writing.usual_parts import leave_out_usual_parts
 from tflite_ort.providers.model_session import suit_session
 from tflite_ort.schema import ExportWarning, Model, TensorType
 from tflite_ort.schema.file.model import stored_data
@@ -95,6 +96,8 @@ def finish(model: ir.Model, source: Model, form: Form, *, signed_weights: bool) 
     if preset.cpu_kernels and not form.float16:  # these layers have scales of 32 bits
         suit_session(graph, kept=True)
     if not preset.plain:
+        if not preset.cpu_kernels:
+            leave_out_usual_parts(graph)
         narrow_constants(model, int(_LARGER * _constant_bytes(source)))
         join_equal_constants(graph)
     if signed_weights:

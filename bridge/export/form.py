@@ -282,7 +282,7 @@ class Form:
         earlier = earlier_data(output, data)
         with writing(output, data) as (graph, weights):
             places = write_weights(model.graph, weights, data.name)
-            content = serialized(model, external=places)
+            content = serialized(model, external=places, small=True)
             graph.write(content)
         for path in earlier:
             with suppress(OSError):  # the command reads it
@@ -342,7 +342,7 @@ def _written_whole(
 ) -> onnx.ModelProto:
     if size > _INLINE_LIMIT:
         raise ExportError(f"weights of {size} bytes do not fit a protobuf: give an output path")
-    content = serialized(model)
+    content = serialized(model, small=True)
     if output is not None:
         write_bytes(output, content)
     return onnx.load_model_from_string(content)

@@ -106,7 +106,7 @@ class TensorNames:
         label, mark, index = plain.rpartition("#")
         if mark and index.isdecimal() and int(index) < len(self._tensors):
             tensor = self._tensors[int(index)]
-            if (tensor.name or "tensor") == label:
+            if (tensor.name or "tensor") == label or tensor.index in self._labels.get(label, ()):
                 return [tensor.index]
         found = self._exact.get(name) or self._exact.get(plain) or self._labels.get(plain)
         return found or self._cut.get(_NUMBERS.sub("", name)) or []

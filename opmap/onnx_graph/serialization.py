@@ -24,6 +24,10 @@ _EXTERNAL = 1  # DataLocation
 # AttributeProto.AttributeType
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS = range(1, 9)
 
+# The fields of a TensorProto for integers, and up to how many bytes they are tried.
+_INTEGERS = {ir.DataType.INT32: 5, ir.DataType.INT64: 7}
+_MOST_SMALL = 1 << 14
+
 # Longer lists are not kept; paddings have two numbers for each dimension.
 _FEW = 16
 
@@ -44,15 +48,20 @@ class Place:
 
 
 def serialized(
-    model: ir.Model, *, external: Mapping[str, Place] = _NOWHERE, fed: Collection[str] = ()
+    model: ir.Model,
+    *,
+    external: Mapping[str, Place] = _NOWHERE,
+    fed: Collection[str] = (),
+    small: bool = False,
 ) -> bytes:
     """`model` as a ModelProto.
 
     Args:
         external: by name, initializers whose bytes are elsewhere.
         fed: names of initializers that become inputs of the graph.
+        small: integers take as many bytes as they need, which takes longer to write.
     """
-    graph = _graph(model.graph, _Texts(), external, fed)
+    graph = _graph(model.graph, _Texts(), external, fed, small)
     opsets = model.opset_imports.items()
     return b"".join(
         (
@@ -68,7 +77,7 @@ def serialized(
 
 @lru_cache(maxsize=64)
 def _opset(domain: str, version: int) -> bytes:
-    return _bytes(8, _text(1, domain) + _int(2, version))
+    return _bytes(8, (_text(1, domain) if domain else b"") + _int(2, version))
 
 
 class _Texts(dict[str, bytes]):
@@ -91,6 +100,7 @@ def _graph(
     texts: _Texts,
     external: Mapping[str, Place] = _NOWHERE,
     fed: Collection[str] = (),
+    small: bool = False,
 ) -> Sequence[Part]:
     outputs = set(map(id, graph.outputs))
     computed = [value for node in graph.nodes for value in node.outputs if value.dtype is not None]
@@ -99,7 +109,7 @@ def _graph(
         parts.append(_text(2, graph.name))
     for name, value in graph.initializers.items():
         if name not in fed:
-            parts += _initializer(name, value, external.get(name))
+            parts += _initializer(name, value, external.get(name), small)
     parts += [_value(11, value, texts) for value in graph.inputs]
     parts += [_value(11, graph.initializers[name], texts) for name in fed]
     parts += [_value(12, value, texts) for value in graph.outputs]
@@ -190,13 +200,15 @@ def _dimension(size: int | str | None) -> bytes:
     return _text(2, size) if isinstance(size, str) else _int(1, size)
 
 
-def _initializer(name: str, value: ir.Value, place: Place | None) -> Iterable[Part]:
+def _initializer(name: str, value: ir.Value, place: Place | None, small: bool) -> Iterable[Part]:
     assert value.const_value is not None
-    tensor = _tensor(name, value.const_value, place)
+    tensor = _tensor(name, value.const_value, place, small)
     return _sized(5, sum(map(len, tensor))), *tensor
 
 
-def _tensor(name: str, tensor: ir.Tensor, place: Place | None = None) -> Sequence[Part]:
+def _tensor(
+    name: str, tensor: ir.Tensor, place: Place | None = None, small: bool = False
+) -> Sequence[Part]:
     """The parts of a TensorProto."""
     kind = _kind(tensor.shape, tensor.dtype)
     title = _text(8, name) if name else b""
@@ -204,6 +216,10 @@ def _tensor(name: str, tensor: ir.Tensor, place: Place | None = None) -> Sequenc
         return kind, title, _external(place.location, place.offset, tensor.nbytes)
     if tensor.dtype is ir.DataType.STRING:
         return kind, b"".join(_bytes(6, word) for word in tensor.array.reshape(-1)), title
+    if small and tensor.dtype in _INTEGERS and 0 < tensor.nbytes <= _MOST_SMALL:
+        integers = b"".join(map(_varint, tensor.array.reshape(-1).tolist()))
+        if len(integers) < tensor.nbytes:
+            return kind, _bytes(_INTEGERS[tensor.dtype], integers), title
     return kind, title, _sized(9, tensor.nbytes), tensor.data()
 
 

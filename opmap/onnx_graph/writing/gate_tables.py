@@ -141,33 +141,37 @@ def _quarter(g: TableNodes) -> ir.Value:
     """exp of -1, -2, ... -8192, of codes without integer bits: a series about -1/8."""
     y = g.range(4095, -4097, -1)
     y2 = _product(g, y, y)
-    y4 = _product(g, y2, y2)
-    quarter = g.add("Div", g.add("Add", y4, g.number(2)), g.number(4))
-    tail = _signed(g, g.add("Add", quarter, _signed(g, y2, y)), g.number(THIRD))
-    tail = g.add("Div", g.add("Add", g.add("Add", tail, y2), g.number(1)), g.number(2))
-    eighth = g.number(EXP_OF_MINUS_EIGHTH)
-    whole = g.add("Add", eighth, _signed(g, eighth, g.add("Add", y, tail)))
+    quarter = g.add("Div", _product(g, y2, y2, above=2), g.number(4))
+    tail = g.add("Add", quarter, _lifted(g, y2, y))
+    tail = _lifted(g, tail, g.number(THIRD), less=_LIFT * THIRD)
+    tail = g.add("Div", g.add("Add", g.add("Add", tail, y2), g.number(1 - _LIFT)), g.number(2))
+    eighth = _lifted(g, g.number(EXP_OF_MINUS_EIGHTH), g.add("Add", y, tail))
+    whole = g.add("Add", eighth, g.number(EXP_OF_MINUS_EIGHTH - _LIFT))
     return g.add("Min", whole, g.number(_ONE))
 
 
 def _reciprocals(g: TableNodes) -> ir.Value:
     """2 / (1 + e) in Q2.13 of all e from 0 to 32767: Newton-Raphson from 48/17 - 32/17 d."""
     half = g.add("Div", g.range(_ONE + 1, 2 * _ONE + 2, 1), g.number(2))
-    estimate = g.add("Add", _signed(g, half, g.number(-15420)), g.number(23130))
+    estimate = g.add("Add", _lifted(g, half, g.number(-15420)), g.number(23130 - _LIFT))
     for _ in range(3):
         error = g.add("Sub", g.number(_QUARTER), _product(g, half, estimate))
-        step = g.add("Mul", _signed(g, estimate, error), g.number(4))
-        estimate = g.add("Add", estimate, step)
+        step = g.add("Sub", _lifted(g, estimate, error), g.number(_LIFT))
+        estimate = g.add("Add", estimate, g.add("Mul", step, g.number(4)))
     return estimate
 
 
-def _product(g: TableNodes, a: ir.Value, b: ir.Value) -> ir.Value:
-    """High half of ``2 * a * b``, which is not below 0, halves upwards."""
-    doubled = g.add("Add", g.add("Mul", a, b), g.number(1 << 14))
+def _product(g: TableNodes, a: ir.Value, b: ir.Value, above: int = 0) -> ir.Value:
+    """High half of ``2 * a * b``, which is not below 0, halves upwards, and `above`."""
+    doubled = g.add("Add", g.add("Mul", a, b), g.number((above << 15) + (1 << 14)))
     return g.add("Div", doubled, g.number(1 << 15))
 
 
-def _signed(g: TableNodes, a: ir.Value, b: ir.Value) -> ir.Value:
-    """As `_product`, of numbers of any sign whose product is within 2**29."""
-    lifted = g.add("Add", g.add("Mul", a, b), g.number((_LIFT << 15) + (1 << 14)))
-    return g.add("Sub", g.add("Div", lifted, g.number(1 << 15)), g.number(_LIFT))
+def _lifted(g: TableNodes, a: ir.Value, b: ir.Value, less: int = 0) -> ir.Value:
+    """As `_product`, of numbers of any sign whose product is within 2**29, lifted above 0.
+
+    Args:
+        less: what the product is too large by.
+    """
+    lifted = g.add("Add", g.add("Mul", a, b), g.number((_LIFT << 15) + (1 << 14) - less))
+    return g.add("Div", lifted, g.number(1 << 15))

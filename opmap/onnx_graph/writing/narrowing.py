@@ -20,12 +20,15 @@ from tflite_ort.opmap.onnx_graph.writing.exponentials import Powers, Steps, powe
 from tflite_ort.opmap.onnx_graph.writing.gate_tables import Gates, gates_of
 from tflite_ort.opmap.onnx_graph.writing.interpolated import Lines, lines_of
 from tflite_ort.opmap.onnx_graph.writing.ramps import Ramps, ramps_of
+from tflite_ort.opmap.onnx_graph.writing.repeated_numbers import Runs, Waves, runs_of, waves_of
 from tflite_ort.opmap.onnx_graph.writing.table_nodes import Constants, TableNodes
 
 Array = npt.NDArray[Any]
 
-# Smaller constants are left alone: the nodes need room too.
-_BYTES = 512
+# Smaller constants are left alone, but for runs: the nodes need room too.
+_BYTES, _BYTES_OF_RUNS = 512, 160
+# A node for a single constant saves so many bytes.
+_SAVED = 384
 # Shorter rows take as much room with their scale as before.
 _ROW = 4
 # So many elements tell whether it is worthwhile to look at all.
@@ -59,6 +62,16 @@ class Narrow(NamedTuple):
     codes: Array
     scales: Array | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """The room that it takes."""
+        return self.codes.nbytes
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes make it."""
+        return 1 + (self.scales is not None)
+
     def make(self, nodes: TableNodes, name: str, output: ir.Value) -> None:
         """Add the nodes that make the constant."""
         codes, to = nodes.constant(f"{name}_codes", self.codes), output.dtype
@@ -69,10 +82,11 @@ class Narrow(NamedTuple):
         nodes.add("Mul", nodes.add("Cast", codes, to=to), scales, output=output)
 
 
-# By value, and then by the graph where it is to be made: that graph, and the nodes that read it.
-Homes = dict[int, dict[int, tuple[ir.Graph, list[ir.Node]]]]
+# By value, the graph where it is to be made.
+Homes = dict[int, ir.Graph]
 # Forms in which constants are written; each has `make`.
-Written = Narrow | Lines | Gates | Ramps | Powers | Steps
+Sized = Narrow | Runs | Waves
+Written = Sized | Lines | Gates | Ramps | Powers | Steps
 
 
 class Unit(NamedTuple):
@@ -94,16 +108,23 @@ class Unit(NamedTuple):
     def nodes(self) -> int:
         """About how many nodes it takes."""
         _, form = self.members[0]
-        if not isinstance(form, Narrow):
-            return _TABLE_NODES
-        return 1 + (form.scales is not None) + (len(self.members) > 1)
+        nodes = form.nodes if isinstance(form, Sized) else _TABLE_NODES
+        return nodes + (len(self.members) > 1)
+
+    @property
+    def is_worthwhile(self) -> bool:
+        """Whether it saves more than its nodes take."""
+        _, form = self.members[0]
+        is_alone = isinstance(form, Narrow) and len(self.members) == 1
+        return not is_alone or self.saved >= _SAVED * self.nodes
 
 
 def narrow_constants(model: ir.Model, room: int = 0) -> None:
     """Write large constants of `model` narrow, with the nodes that make them what they were.
 
-    What the body of a Scan reads is made inside: not every reader of ONNX takes computed values
-    from outside there (docs/exporting.md).
+    What one body of a Scan alone reads is made in it, and what several read once outside. (Not
+    every reader of ONNX takes computed values from outside there: the presets for others keep their
+    constants, see `Preset.plain`.)
 
     Args:
         room: so many bytes all constants may take. No more than that needs are written narrow,
@@ -126,12 +147,8 @@ def narrow_constants(model: ir.Model, room: int = 0) -> None:
         if len(unit.members) > 1:
             _make_stacked(unit.members, nodes_in(graph))
             continue
-        ((value, narrow),) = unit.members
-        for number, (home, readers) in enumerate(homes.get(id(value), {}).values()):
-            made = ir.Value(f"{value.name}/{number}", dtype=value.dtype) if number else value
-            for node in readers if number else ():
-                node.inputs = tuple(made if each is value else each for each in node.inputs)
-            narrow.make(nodes_in(home), value.name, made)
+        ((value, form),) = unit.members
+        form.make(nodes_in(homes.get(id(value), graph)), value.name, value)
     for home, nodes, _ in added.values():
         home.nodes[:0] = nodes
 
@@ -143,9 +160,9 @@ def _chosen(graph: ir.Graph, homes: Homes, room: int) -> list[Unit]:
     if excess <= 0:
         return []
     kept = _read_by_quantization(graph) | set(map(id, graph.inputs))
-    large = [(v, t) for v, t in constants if id(v) not in kept and t.nbytes >= _BYTES]
-    forms = [(value, _narrow(tensor)) for value, tensor in large]
+    forms = [(value, _narrow(tensor)) for value, tensor in constants if id(value) not in kept]
     units = _units([(value, form) for value, form in forms if form is not None], graph, homes)
+    units = [unit for unit in units if unit.is_worthwhile]
     chosen, left = set[int](), sum(unit.saved for unit in units)
     for number in sorted(range(len(units)), key=lambda at: -units[at].saved / units[at].nodes):
         if excess <= 0 or left < room * _WORTH_A_NODE:
@@ -158,7 +175,7 @@ def _chosen(graph: ir.Graph, homes: Homes, room: int) -> list[Unit]:
 
 def _saved(tensor: ir.Tensor | None, form: Written) -> int:
     before = 0 if tensor is None else tensor.nbytes
-    return before - form.codes.nbytes if isinstance(form, Narrow) else before
+    return before - form.nbytes if isinstance(form, Sized) else before
 
 
 def _units(found: Sequence[tuple[ir.Value, Written]], graph: ir.Graph, homes: Homes) -> list[Unit]:
@@ -166,8 +183,7 @@ def _units(found: Sequence[tuple[ir.Value, Written]], graph: ir.Graph, homes: Ho
     parted: dict[Hashable, list[tuple[ir.Value, Written]]] = {}
     sizes = Counter[Hashable]()
     for value, form in found:
-        inside = homes.get(id(value), {}).keys() <= {id(graph)}
-        rows = _rows_of(form) if inside else None
+        rows = _rows_of(form) if homes.get(id(value), graph) is graph else None
         key: Hashable = id(value)
         if rows is not None and isinstance(form, Narrow):
             key = value.dtype, rows, sizes[rows] // _MOST_JOINED
@@ -204,22 +220,19 @@ def _make_stacked(members: Sequence[tuple[ir.Value, Written]], nodes: TableNodes
 
 
 def _homes(graph: ir.Graph) -> Homes:
-    """Where each value is read: the whole graph, or the bodies of Scans."""
+    """Where values are to be made: in the body of a Scan that alone reads them, or in the graph."""
     homes: Homes = {}
 
     def visit(nodes: Sequence[ir.Node], home: ir.Graph) -> None:
         for node in nodes:
             for value in node.inputs:
-                if value is not None:
-                    places = homes.setdefault(id(value), {})
-                    places.setdefault(id(home), (home, []))[1].append(node)
+                if value is not None and homes.setdefault(id(value), home) is not home:
+                    homes[id(value)] = graph
             for body in node.bodies:
                 visit(body.nodes, body if node.op_type == "Scan" else home)
 
     visit(graph.nodes, graph)
-    for value in graph.outputs:
-        homes.setdefault(id(value), {}).setdefault(id(graph), (graph, []))
-    return homes
+    return homes | {id(value): graph for value in graph.outputs}
 
 
 def _read_by_quantization(graph: ir.Graph) -> set[int]:
@@ -229,7 +242,11 @@ def _read_by_quantization(graph: ir.Graph) -> set[int]:
 
 
 def _narrow(tensor: ir.Tensor) -> Written | None:
-    for table in (lines_of, gates_of, ramps_of, powers_of, steps_of):
+    """The smallest form of a constant that is worth its nodes."""
+    runs = runs_of(tensor.array) if tensor.nbytes >= _BYTES_OF_RUNS else None
+    if tensor.nbytes < _BYTES or runs is not None:
+        return runs
+    for table in (lines_of, gates_of, ramps_of, powers_of, steps_of, waves_of):
         made = table(tensor.array)
         if made is not None:
             return made

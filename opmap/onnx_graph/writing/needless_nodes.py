@@ -41,7 +41,21 @@ def without_needless_nodes(graph: ir.Graph, known: Known, *, reduced: bool = Tru
         reduced: reductions leave out the axes that a Reshape behind them would.
     """
     _Cleaning(graph, known, reduced=reduced).run(graph)
+    _drop_choices(graph)
     graph.drop_unread()
+
+
+def _drop_choices(graph: ir.Graph) -> None:
+    """Leave out what an If gives that nothing reads, and the nodes in its branches that make it."""
+    counts = graph.read_counts()
+    counts.update(id(v) for node in graph.all_nodes() for body in node.bodies for v in body.outputs)
+    for node in graph.all_nodes():
+        read = [place for place, value in enumerate(node.outputs) if counts[id(value)]]
+        if node.op_type == "If" and 0 < len(read) < len(node.outputs):
+            node.outputs = tuple([node.outputs[place] for place in read])
+            for body in node.bodies:
+                body.outputs = [body.outputs[place] for place in read]
+                body.nodes = ir.leading_to(body.outputs, body.nodes)
 
 
 class _Cleaning:

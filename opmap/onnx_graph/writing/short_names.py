@@ -28,11 +28,15 @@ _FEW = 8
 # Nodes that fail where an index is out of bounds.
 _REFUSING = re.compile(r"Gather|(Tensor)?Scatter")
 _CONSTANTS = re.compile(
-    r"c/.*|const/((value|weights)(#\d+)?(_codes)?|.*_(scales?|zero_point|codes|sizes)(_\d+)?(#\d+)?)"
+    r"c/.*|const/((value|bias|(input_|recurrent_)?weights)(#\d+)?(_codes)?"
+    r"|.*_(scales?|zero_point|codes|sizes|runs)(_\d+)?(#\d+)?)"
+    r"|.*/[A-Z][A-Za-z]*(_\d+)?_out"  # a node made it that is folded
 )
 # What is added to the name of a tensor: the form in which it is there, and a number if it is there
 # so again.
 _FORM, _AGAIN = re.compile(r"(/(nchw|rows|real|file)){0,3}$"), re.compile(r"_\d+$")
+# What follows the name of a tensor where an input or output has it.
+_INDEX = re.compile(r"#\d+$")
 _CONSTANT = "const/"
 _REAL = "/real"
 _DIGITS = ascii_letters + digits
@@ -102,7 +106,8 @@ def _label_tensors(graph: ir.Graph, labels: Mapping[str, str]) -> None:
 def _labelled(name: str, labels: Mapping[str, str]) -> str:
     """The name of a value with the label of its tensor."""
     whole = name.removeprefix(_CONSTANT)
-    for tensor in (whole, _FORM.sub("", whole), _FORM.sub("", _AGAIN.sub("", whole))):
+    plain = _FORM.sub("", whole)
+    for tensor in (whole, plain, _FORM.sub("", _AGAIN.sub("", whole)), _INDEX.sub("", plain)):
         if tensor and tensor in labels:
             return name[: -len(whole)] + labels[tensor] + whole[len(tensor) :]
     return name
