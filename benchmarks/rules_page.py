@@ -21,8 +21,8 @@ from tflite_ort.opmap.rules.rule import (
     cpu,
     keeps_axes,
     paired,
+    parts_terms,
     rounding,
-    rounds_terms,
 )
 from tflite_ort.opmap.rules.table import RULES
 
@@ -68,7 +68,7 @@ _TARGETS = {
     blocks: "CPUs with blocked floats",
     paired: "NPUs",
     keeps_axes: "OpenVINO",
-    rounds_terms: "OpenVINO",
+    parts_terms: "OpenVINO",
     rounding: "devices that round floats",
 }
 

@@ -103,9 +103,9 @@ def keeps_axes(target: Target) -> bool:
     return target.kept_axes
 
 
-def rounds_terms(target: Target) -> bool:
-    """For graphs in which nothing but another node keeps the codes of terms rounded."""
-    return target.rounded_terms
+def parts_terms(target: Target) -> bool:
+    """For graphs in which other nodes stand between layers and their sums."""
+    return target.parted_terms
 
 
 def rounding(target: Target) -> bool:

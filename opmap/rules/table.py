@@ -15,8 +15,8 @@ from tflite_ort.opmap.rules.rule import (
     cpu,
     keeps_axes,
     paired,
+    parts_terms,
     rounding,
-    rounds_terms,
 )
 from tflite_ort.schema import Op
 
@@ -424,9 +424,9 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "", "tests/rules/test_kept_axes.py"),
     ),
     Rule(
-        "rounded terms",
-        *(_NODES, "nodes.rounded_terms:round_terms", ("Add",), rounds_terms),
-        *(_EXACT, "", "tests/rules/test_rounded_terms.py"),
+        "parted terms",
+        *(_NODES, "nodes.parted_terms:part_terms", ("Add",), parts_terms),
+        *(_EXACT, "", "tests/rules/test_parted_terms.py"),
     ),
     Rule(
         "layers of codes as one node",

@@ -1,5 +1,5 @@
-"""Codes that a convolution gives to an Add are rounded for OpenVINO: a function that
-changes nothing comes first."""
+"""What convolutions of codes and attentions give to an Add has a function that changes nothing
+behind it for OpenVINO: it would round no codes, or end the process."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from tests.nodes_around import AROUND
@@ -16,9 +17,18 @@ from tests.providers.samples import OPENVINO
 from tests.rules.test_paired_codes import Codes
 from tflite_ort import export_onnx
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.rules.nodes.rounded_terms import round_terms
+from tflite_ort.opmap.rules.nodes.parted_terms import part_terms
 from tflite_ort.providers.traits import CPU
-from tflite_ort.schema import AddOptions, Conv2DOptions, Op, Padding, TensorType
+from tflite_ort.schema import (
+    AddOptions,
+    BatchMatMulOptions,
+    Conv2DOptions,
+    MulOptions,
+    Op,
+    Padding,
+    SoftmaxOptions,
+    TensorType,
+)
 
 SEED, SHAPE = 6, (1, 8, 8, 16)
 
@@ -48,7 +58,7 @@ def test_the_convolution_has_a_function_behind_it(limit: str) -> None:
     before, after = Sum(limit), Sum(limit)
     wanted = before.run(before.sum, codes)
     after.graph.outputs = [after.sum]
-    round_terms(after.graph, AROUND)
+    part_terms(after.graph, AROUND)
     kinds = before.kinds()
     kinds.insert(kinds.index("Conv") + 1, "LeakyRelu")
     assert after.kinds() == kinds
@@ -64,7 +74,7 @@ def test_what_others_read_stays(reader: str) -> None:
         add = next(node for node in made.graph.nodes if node.op_type == "Add")
         made.graph.outputs += [value for value in add.inputs if value is not None]
     kinds = made.kinds()
-    round_terms(made.graph, AROUND)
+    part_terms(made.graph, AROUND)
     assert made.kinds() == kinds
 
 
@@ -73,8 +83,42 @@ def test_in_a_body() -> None:
     inner.graph.outputs = [inner.sum]
     test = ir.Value("test", dtype=ir.DataType.BOOL, shape=())
     chosen = ir.Node("If", [test], [ir.Value("chosen")], attributes={"then_branch": inner.graph})
-    round_terms(ir.Graph([test], chosen.outputs, [chosen]), AROUND)
+    part_terms(ir.Graph([test], chosen.outputs, [chosen]), AROUND)
     assert "LeakyRelu" in inner.kinds()
+
+
+def attention(width: int = 8) -> bytes:
+    """Keras' attention of one tensor, beside a residual, whose square follows."""
+    tensors = {name: T((1, 6, width)) for name in ("x", "y", "made", "sum", "square")}
+    tensors |= {"weights": T((1, 6, 6)), "chances": T((1, 6, 6))}
+    nodes = [
+        Node(Op.EXP, ["x"], ["y"]),
+        Node(Op.BATCH_MATMUL, ["y", "y"], ["weights"], BatchMatMulOptions(adj_y=True)),
+        Node(Op.SOFTMAX, ["weights"], ["chances"], SoftmaxOptions(beta=1.0)),
+        Node(Op.BATCH_MATMUL, ["chances", "y"], ["made"], BatchMatMulOptions()),
+        Node(Op.ADD, ["y", "made"], ["sum"], AddOptions()),
+        Node(Op.MUL, ["sum", "sum"], ["square"], MulOptions()),
+    ]
+    return graph_model(tensors, nodes, ["square"])
+
+
+def test_an_attention_has_it_too() -> None:
+    content = attention()
+    x = np.random.default_rng(SEED).normal(size=(1, 6, 8)).astype(np.float32)
+    for target, there in (("openvino", True), ("onnxruntime", False)):
+        model = export_onnx(content, for_=target)
+        kinds = [node.op_type for node in model.graph.node]
+        assert ("LeakyRelu" in kinds) == there
+        session = onnxruntime.InferenceSession(model.SerializeToString())
+        (got,) = session.run(None, {model.graph.input[0].name: x})
+        np.testing.assert_allclose(got, litert(content, [x])[0], rtol=1e-5)
+
+
+@pytest.mark.openvino
+def test_openvino_runs_an_attention_of_one_tensor() -> None:
+    x = np.random.default_rng(SEED).normal(size=(1, 6, 8)).astype(np.float32)
+    got, _ = ours(attention(), [x], providers=[OPENVINO, CPU])
+    assert_close(got[0], litert(attention(), [x])[0], 0, 1e-4, "on OpenVINO")
 
 
 def residual() -> tuple[bytes, list[Any]]:
