@@ -21,7 +21,7 @@ from tflite_ort.opmap.rules.rule import (
     cpu,
     keeps_axes,
     paired,
-    parts_terms,
+    parts_layers,
     rounding,
 )
 from tflite_ort.opmap.rules.table import RULES
@@ -68,7 +68,7 @@ _TARGETS = {
     blocks: "CPUs with blocked floats",
     paired: "NPUs",
     keeps_axes: "OpenVINO",
-    parts_terms: "OpenVINO",
+    parts_layers: "OpenVINO",
     rounding: "devices that round floats",
 }
 

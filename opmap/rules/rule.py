@@ -103,9 +103,9 @@ def keeps_axes(target: Target) -> bool:
     return target.kept_axes
 
 
-def parts_terms(target: Target) -> bool:
-    """For graphs in which other nodes stand between layers and their sums."""
-    return target.parted_terms
+def parts_layers(target: Target) -> bool:
+    """For devices that compute some layers wrongly together with what reads them."""
+    return target.parted_layers
 
 
 def rounding(target: Target) -> bool:

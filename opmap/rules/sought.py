@@ -23,6 +23,7 @@ BROADCAST = tuple(
 )
 PICKING = (Op.GATHER, Op.RESHAPE, Op.SLICE, Op.STRIDED_SLICE, Op.TRANSPOSE)
 REDUCING = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
+LAYERS = ("Add", "Gemm", "MatMul")
 BROADCASTING = ("Add", "Div", "Greater", "GreaterOrEqual", "Max", "Min", "Mul", "Sub")
 ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
 MOVES = (

@@ -15,7 +15,7 @@ from tflite_ort.opmap.rules.rule import (
     cpu,
     keeps_axes,
     paired,
-    parts_terms,
+    parts_layers,
     rounding,
 )
 from tflite_ort.schema import Op
@@ -424,9 +424,9 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "", "tests/rules/test_kept_axes.py"),
     ),
     Rule(
-        "parted terms",
-        *(_NODES, "nodes.parted_terms:part_terms", ("Add",), parts_terms),
-        *(_EXACT, "", "tests/rules/test_parted_terms.py"),
+        "parted layers",
+        *(_NODES, "nodes.parted_layers:part_layers", sought.LAYERS, parts_layers),
+        *(_EXACT, "", "tests/rules/test_parted_layers.py"),
     ),
     Rule(
         "layers of codes as one node",
