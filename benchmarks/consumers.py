@@ -12,7 +12,7 @@ loaded, and the record has the reason. IREE gets no files above 1 MB: it compile
 
 A result is right if no element is further from LiteRT's than 2 % of the largest value, two quanta,
 or twice what LiteRT's own kernel sets differ by. Files of floats are compared with the numbers that
-LiteRT's codes stand for.
+LiteRT's codes stand for. A float that the network itself makes of a code has the quantum of that.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.export.presets import FLOATS, PRESETS, ROUNDED
 from tflite_ort.providers.exported_state import first_state
-from tflite_ort.schema import BridgeError, read_model
+from tflite_ort.schema import BridgeError, Op, read_model
 
 Array = npt.NDArray[Any]
 Rows = dict[str, dict[str, Any]]
@@ -132,14 +132,28 @@ def reference(model: Path) -> tuple[dict[str, Array], list[dict[str, Any]]]:
         again = _invoked(other, drawn)
     except (RuntimeError, ValueError):  # a kernel that is not there
         again = found
-    outputs = []
+    outputs, dequantized = [], _dequantized(model)
     for detail, value, second in zip(interpreter.get_output_details(), found, again, strict=True):
         apart = np.abs(value.astype(np.float64) - second.astype(np.float64)).max(initial=0)
         scale, zero = detail["quantization"]
+        quantum = scale or dequantized.get(detail["index"], 0.0)
         outputs.append(
-            {"name": detail["name"], "value": value, "scale": scale, "zero": zero, "spread": apart}
+            {"value": value, "scale": scale, "zero": zero, "quantum": quantum, "spread": apart}
         )
     return inputs, outputs
+
+
+def _dequantized(model: Path) -> dict[int, float]:
+    """The scales of the codes of which DEQUANTIZE makes floats, by the tensor of these."""
+    found = dict[int, float]()
+    read = read_model(model)
+    graph = read.subgraphs[0]
+    for operator in graph.operators:
+        if read.operator_codes[operator.opcode_index].builtin_code is Op.DEQUANTIZE:
+            codes = graph.tensors[operator.inputs[0]].quantization
+            if codes is not None and codes.scale is not None and len(codes.scale) == 1:
+                found[operator.outputs[0]] = float(codes.scale[0])
+    return found
 
 
 def _invoked(interpreter: Any, drawn: dict[int, Array]) -> list[Array]:
@@ -189,7 +203,7 @@ def prepare(folder: Path, network: str, preset: str) -> dict[str, Any]:
         sizes = [s.dim_value for s in proto.graph.output[place].type.tensor_type.shape.dim]
         if list(value.shape) != sizes and value.ndim > 3:
             value = np.moveaxis(value, -1, 1)
-        unit = (each["scale"] or 0.0) if floats else (1.0 if each["scale"] else 0.0)
+        unit = 1.0 if each["scale"] and not floats else each["quantum"]
         spread = float(each["spread"]) * (each["scale"] or 1.0 if floats else 1.0)
         made = {"name": proto.graph.output[place].name, "file": f"{network}.out{place}"}
         outputs.insert(0, {**made, "want": value, "unit": unit, "spread": spread})

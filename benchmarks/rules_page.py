@@ -21,8 +21,8 @@ from tflite_ort.opmap.rules.rule import (
     cpu,
     keeps_axes,
     paired,
+    parts_layers,
     rounding,
-    rounds_terms,
     tiles,
 )
 from tflite_ort.opmap.rules.table import RULES
@@ -69,7 +69,7 @@ _TARGETS = {
     blocks: "CPUs with blocked floats",
     paired: "NPUs",
     keeps_axes: "OpenVINO",
-    rounds_terms: "OpenVINO",
+    parts_layers: "OpenVINO",
     rounding: "devices that round floats",
     tiles: "CPUs with AMX",
 }

@@ -15,7 +15,7 @@ from tests.rnn_models import Rnn
 from tflite_ort import ExportError, export_onnx
 from tflite_ort.opmap.onnx_graph import ir
 from tflite_ort.opmap.onnx_graph.serialization import serialized
-from tflite_ort.opmap.onnx_graph.writing.recurrent_inputs import widen_inputs
+from tflite_ort.opmap.onnx_graph.writing.recurrent_layers import squeeze_sequences, widen_inputs
 from tflite_ort.opmap.onnx_graph.writing.unrolled_sequences import MOST_STEPS, unroll_sequences
 from tflite_ort.schema import ActivationFunctionType
 
@@ -143,3 +143,41 @@ def test_a_gru_of_one_number_gets_a_second_one(late: int) -> None:
     model = cell("GRU", "forward", False, late)
     widen_inputs(model.graph)
     assert [node.op_type for node in model.graph.nodes] == ["GRU"], "of several numbers"
+
+
+@pytest.mark.parametrize("op_type", GATES)
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("read", ["sequence", "state", "both", "cell state", "output"])
+def test_sequences_are_read_by_a_squeeze(op_type: str, direction: str, read: str) -> None:
+    """pnnx knows a recurrent layer by the Squeeze behind its sequence, and has no last state."""
+    model = cell(op_type, direction, False, 0)
+    graph = model.graph
+    y, *states = graph.outputs
+    flat = graph.add_initializer("flat", np.array([-1], np.int64))
+    values = {"sequence": [y], "state": [states[0]], "both": [y, states[0]], "output": [y]}
+    read_values = values.get(read, states)
+    graph.outputs = [ir.Value(f"flat{n}", dtype=ir.DataType.FLOAT) for n in range(len(read_values))]
+    for value, made in zip(read_values, graph.outputs, strict=True):
+        graph.nodes.append(ir.Node("Reshape", [value, flat], [made], name=made.name))
+    if read == "output":
+        graph.outputs.append(y)
+    x = np.random.default_rng(1).normal(0, 1, (T, B, W)).astype(np.float32)
+    want = results(model, x)
+    squeeze_sequences(graph)
+    changed = direction == "forward" and read != "output"
+    changed &= not (read == "cell state" and op_type == "LSTM")
+    found = [node.op_type for node in graph.nodes]
+    assert found.count("Squeeze") == changed
+    assert found.count("Slice") == (changed and read != "sequence")
+    for one, other in zip(results(model, x), want, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["tf__lstm_seq_f32", "tf__gru_f32"])
+def test_files_for_ncnn_have_it(name: str) -> None:
+    model = export_onnx(
+        model_path(f"{name}.tflite"), for_="ncnn", lstm_clip="ignore", stateful=False, check=True
+    )
+    kinds = [node.op_type for node in model.graph.node]
+    layer = next(place for place, kind in enumerate(kinds) if kind in GATES)
+    assert kinds[layer + 1] == "Squeeze"

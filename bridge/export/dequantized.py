@@ -14,9 +14,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.export.copied_codes import (
+    MOVES,
+    Reading,
+    copied,
+    recurrent_constants,
+    shown,
+)
 from tflite_ort.opmap.graph.quantized_nodes import dequantized as real_numbers
 from tflite_ort.schema import (
     ActivationFunctionType,
+    AddOptions,
     BridgeError,
     Buffer,
     CastOptions,
@@ -24,6 +32,7 @@ from tflite_ort.schema import (
     MaximumMinimumOptions,
     Model,
     ModelError,
+    MulOptions,
     Op,
     Operator,
     OperatorCode,
@@ -48,18 +57,6 @@ View = OperatorView[Any]
 _ON_CODES = frozenset({Op.BITCAST, Op.BITWISE_XOR, Op.CAST, Op.RIGHT_SHIFT})
 # A custom operator that takes floats as well as codes.
 _ON_BOTH = frozenset({"TFLite_Detection_PostProcess"})
-# What comes out of these was clipped before, where the scales are the same.
-MOVES = frozenset(
-    {
-        *(Op.AVERAGE_POOL_2D, Op.BATCH_TO_SPACE_ND, Op.BROADCAST_TO, Op.CONCATENATION),
-        *(Op.DEPTH_TO_SPACE, Op.DYNAMIC_UPDATE_SLICE, Op.EXPAND_DIMS, Op.GATHER, Op.GATHER_ND),
-        *(Op.MAXIMUM, Op.MAX_POOL_2D, Op.MINIMUM, Op.MIRROR_PAD, Op.PACK, Op.PAD, Op.PADV2),
-        *(Op.REDUCE_MAX, Op.REDUCE_MIN, Op.RESHAPE, Op.RESIZE_BILINEAR),
-        *(Op.RESIZE_NEAREST_NEIGHBOR, Op.REVERSE_V2, Op.SELECT_V2, Op.SLICE, Op.SPACE_TO_BATCH_ND),
-        *(Op.SPACE_TO_DEPTH, Op.SPLIT, Op.SPLIT_V, Op.SQUEEZE, Op.STRIDED_SLICE, Op.TILE),
-        *(Op.TOPK_V2, Op.TRANSPOSE, Op.UNPACK),
-    }
-)
 # The graphs that these call clip their results.
 CALLS = frozenset({Op.CALL_ONCE, Op.IF, Op.WHILE})
 CELLS = frozenset(
@@ -245,10 +242,7 @@ class Inside(_Rewritten):
 
     def _on_floats(self, operator: Operator, op: View) -> None:
         """An operator on floats; what it makes is clipped to what codes stand for."""
-        inputs = [
-            None if view is None else self._given(op, position)
-            for position, view in enumerate(op.inputs)
-        ]
+        inputs = self._operands(op)
         bounds = {
             view.index: _bounds(op, view) for view in op.outputs if self._is_clipped(op, view)
         }
@@ -259,7 +253,28 @@ class Inside(_Rewritten):
         outputs = [raw.get(index, self._place(index)) for index in operator.outputs]
         self._append(operator, inputs, outputs, plain=bool(bounds) and clamp(op) != (None, None))
         for index, (low, high) in bounds.items():
-            self._clip(raw[index], low, high, self._place(index))
+            self._clip(self._read_as(raw[index], shown(op)), low, high, self._place(index))
+
+    def _operands(self, op: View) -> list[int | None]:
+        """The tensors of floats that an operator has as inputs."""
+        inputs = [
+            None if view is None else self._given(op, position)
+            for position, view in enumerate(op.inputs)
+        ]
+        for view, reals in recurrent_constants(op):
+            inputs[op.inputs.index(view)] = self._constant(view, reals, b"recurrent")
+        for position, reading in copied(op):
+            inputs[position] = self._read_as(inputs[position], reading)
+        return inputs
+
+    def _read_as(self, source: int, reading: Reading | None) -> int:
+        """Numbers whose codes are read in another quantization."""
+        if reading is None:
+            return source
+        scaled, moved = (self.add(self.tensors[source], "/read", is_variable=False) for _ in "ab")
+        self.emit(Op.MUL, [source, self._number(reading.factor)], scaled, MulOptions())
+        self.emit(Op.ADD, [scaled, self._number(reading.term)], moved, AddOptions())
+        return moved
 
     def _append(
         self,

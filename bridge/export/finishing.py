@@ -42,7 +42,7 @@ from tflite_ort.opmap.onnx_graph.writing.quantized_moves import (
     move_reals,
     say_zero_points,
 )
-from tflite_ort.opmap.onnx_graph.writing.recurrent_inputs import widen_inputs
+from tflite_ort.opmap.onnx_graph.writing.recurrent_layers import squeeze_sequences, widen_inputs
 from tflite_ort.opmap.onnx_graph.writing.short_names import shorten_names
 from tflite_ort.opmap.onnx_graph.writing.signed_codes import make_signed
 from tflite_ort.opmap.onnx_graph.writing.told_shapes import tell_shapes
@@ -134,6 +134,8 @@ def _suit(model: ir.Model, preset: Preset) -> None:
         bound_tanhs(graph, SOFTPLUS)
     if preset.wide_inputs:
         widen_inputs(graph)
+    if preset.squeezed_sequences:
+        squeeze_sequences(graph)
     if preset.even_pads:
         cut_uneven_pads(graph)
     if preset.last_reflections:

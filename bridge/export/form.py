@@ -27,7 +27,7 @@ from tflite_ort.export.presets import (
     Preset,
     preset_of,
 )
-from tflite_ort.export.rounded import Rounded, can_be_rounded
+from tflite_ort.export.rounded import Rounded, rounds_all
 from tflite_ort.metadata import properties
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.onnx_graph import ir
@@ -206,7 +206,7 @@ class Form:
             return model
         if not self.floats:
             return with_floats(model, inside=None, ends=ends)
-        rounded = kind == ROUNDED and not self.dequantize and can_be_rounded(model)
+        rounded = kind == ROUNDED and not self.dequantize
         return with_floats(model, inside=Rounded if rounded else Inside, ends=ends)
 
     def laid_out(self, model: Model) -> Form:
@@ -214,7 +214,7 @@ class Form:
         the opset that has them, or rounded floats inside."""
         graph = model.subgraphs[0]
         if not self.floats and _has_wide_codes(graph):
-            rounds = self.preset.rounds_wide and can_be_rounded(model)
+            rounds = self.preset.rounds_wide and rounds_all(model)
             opset = OPSET if self.opset == self.preset.opset < OPSET else self.opset
             if rounds or opset != self.opset:
                 return replace(self, opset=opset, rounds_wide=rounds).laid_out(model)

@@ -63,6 +63,7 @@ class Preset:
         channel_slopes: PRelu has one slope for each channel, or is a sum.
         bounded_tanhs: Tanh and Softplus read numbers up to 20 alone.
         wide_inputs: a GRU reads two numbers in a step at least.
+        squeezed_sequences: what recurrent layers of one direction make is read by a Squeeze.
         parted_mish: no node is x * tanh(softplus(x)).
         even_pads: transposed convolutions take off as much at both ends.
         even_pools: means of pools are padded as much at both ends.
@@ -90,6 +91,7 @@ class Preset:
     channel_slopes: bool = False
     bounded_tanhs: bool = False
     wide_inputs: bool = False
+    squeezed_sequences: bool = False
     parted_mish: bool = False
     even_pads: bool = False
     even_pools: bool = False
@@ -268,6 +270,7 @@ PRESETS: Mapping[str, Preset] = {
         quantization=FLOATS,
         fixed=True,
         channels_first=True,
+        squeezed_sequences=True,
         even_pads=True,
         joined_channels=True,
         plain=True,

@@ -3,7 +3,8 @@
 A tensor of codes becomes floats that count its steps: code - zero point. A convolution of steps and
 of weights in steps is a sum of whole numbers, which 32-bit floats hold exactly up to 2**24. It is
 multiplied by the scales, rounded and clipped, as LiteRT does. What only moves numbers moves steps.
-All other operators read real numbers, and their results are rounded to steps.
+All other operators read real numbers, and their results are rounded to steps. Recurrent cells keep
+states of real numbers.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from dataclasses import replace
 import numpy as np
 
 from tflite_ort.base.records import replace as changed
+from tflite_ort.export.copied_codes import COPIES, MOVES, copied, shown
 from tflite_ort.export.dequantized import (
     CALLS,
     CELLS,
     FLOAT,
-    MOVES,
     NARROW,
     Inside,
     View,
@@ -50,8 +51,8 @@ _FARTHER = 1 + 2.0**-20
 Ends = tuple[float, float]
 
 
-def can_be_rounded(model: Model) -> bool:
-    """Whether rounding what operators make gives LiteRT's codes: recurrent cells round inside."""
+def rounds_all(model: Model) -> bool:
+    """Whether all is rounded that LiteRT rounds: recurrent cells do so inside too."""
     return not any(code.builtin_code in CELLS for code in model.operator_codes)
 
 
@@ -68,7 +69,7 @@ class Rounded(Inside):
             tensor = self.old.tensors[index]
             if index not in self._coded:
                 self.tensors[index] = replace(tensor, **FLOAT)
-            if not self.number:  # called graphs are given steps
+            if not self.number and not tensor.is_variable:  # called graphs are given steps
                 self._places[index] = self.add(tensor, "/steps", **FLOAT, is_variable=False)
         for index in dict.fromkeys(self.old.inputs):
             if index in self._places:
@@ -86,7 +87,7 @@ class Rounded(Inside):
         return self.made()
 
     def _real(self, index: int) -> int:
-        if not self.is_codes(index):
+        if not self.is_codes(index) or self.tensors[index].is_variable:
             return index
         if index not in self._reals:
             like, own = self.tensors[self._place(index)], index in self._places
@@ -107,16 +108,18 @@ class Rounded(Inside):
             self._on_reals(operator, op, made)
 
     def _keeps_steps(self, op: View, made: Sequence[TensorView]) -> bool:
-        """Whether an operator makes steps of steps of the same scale."""
+        """Whether an operator makes steps of steps: of the same scale, or where it copies codes."""
         if op.op not in MOVES | _MEANS or clamp(op) != (None, None):
             return False
-        return all(same_codes(op, view) for view in made)
+        return op.op in COPIES or all(same_codes(op, view) for view in made)
 
     def _move(self, operator: Operator, op: View, made: Sequence[TensorView]) -> None:
         inputs = [
             None if view is None else self._steps_of(op, position, view)
             for position, view in enumerate(op.inputs)
         ]
+        for position, reading in copied(op):
+            inputs[position] = self._added(inputs[position], reading.steps, op.outputs[0])
         raw = {view.index: self._raw(view) for view in made if op.op in _MEANS}
         outputs = [raw.get(index, self._place(index)) for index in operator.outputs]
         self._append(operator, inputs, outputs, plain=False)
@@ -206,15 +209,13 @@ class Rounded(Inside):
         self._round(scaled, _bounds(op, op.output), self._place(op.output.index))
 
     def _on_reals(self, operator: Operator, op: View, made: Sequence[TensorView]) -> None:
-        inputs = [
-            None if view is None else self._given(op, position)
-            for position, view in enumerate(op.inputs)
-        ]
+        inputs = self._operands(op)
         raw = {view.index: self._raw(view) for view in made}
         outputs = [raw.get(index, self._place(index)) for index in operator.outputs]
         self._append(operator, inputs, outputs, plain=bool(made) and clamp(op) != (None, None))
         for view in made:
-            self._fit(raw[view.index], _scale(view), _bounds(op, view), self._place(view.index))
+            real = self._read_as(raw[view.index], shown(op))
+            self._fit(real, _scale(view), _bounds(op, view), self._place(view.index))
 
     def _quantize(self, op: View) -> None:
         if op.output.type not in NARROW or op["input"].type is TensorType.INT32:

@@ -125,8 +125,8 @@ class Target:
         transforms_rows: a DFT is of rows [N, length, 1]. Its axis is 1, as it was before opset 20
             where none is said.
         real_means: means and sums of codes are computed as real numbers, within a quantum.
-        rounded_terms: what a convolution of codes gives to an Add is rounded only where another
-            function stands before the rounding.
+        parted_layers: another function stands behind layers that would be computed wrongly
+            together with what reads them.
         usual_activations: recurrent nodes have no other activations than those of ONNX's defaults
             and Relu.
         hybrid: how float activations meet integer weights: ``"float"``, the weights dequantized, or
@@ -172,7 +172,7 @@ class Target:
     kept_axes: bool = False
     transforms_rows: bool = False
     real_means: bool = False
-    rounded_terms: bool = False
+    parted_layers: bool = False
     usual_activations: bool = False
     hybrid: str = "float"
     carried_boundary: bool = False

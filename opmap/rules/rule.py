@@ -103,9 +103,9 @@ def keeps_axes(target: Target) -> bool:
     return target.kept_axes
 
 
-def rounds_terms(target: Target) -> bool:
-    """For graphs in which nothing but another node keeps the codes of terms rounded."""
-    return target.rounded_terms
+def parts_layers(target: Target) -> bool:
+    """For devices that compute some layers wrongly together with what reads them."""
+    return target.parted_layers
 
 
 def rounding(target: Target) -> bool:

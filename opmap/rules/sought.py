@@ -25,6 +25,7 @@ SPREAD = (Op.DEPTH_TO_SPACE, Op.SPACE_TO_DEPTH)
 PICKING = (Op.GATHER, Op.RESHAPE, Op.SLICE, Op.STRIDED_SLICE, Op.TRANSPOSE)
 REDUCING = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 RESHAPED = ("Gemm", *REDUCING)
+LAYERS = ("Add", "Gemm", "MatMul")
 BROADCASTING = ("Add", "Div", "Greater", "GreaterOrEqual", "Max", "Min", "Mul", "Sub")
 ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
 MOVES = (

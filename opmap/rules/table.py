@@ -15,8 +15,8 @@ from tflite_ort.opmap.rules.rule import (
     cpu,
     keeps_axes,
     paired,
+    parts_layers,
     rounding,
-    rounds_terms,
     tiles,
 )
 from tflite_ort.schema import Op
@@ -427,9 +427,9 @@ RULES: tuple[Rule, ...] = (
         *(_EXACT, "", "tests/rules/test_kept_axes.py"),
     ),
     Rule(
-        "rounded terms",
-        *(_NODES, "nodes.rounded_terms:round_terms", ("Add",), rounds_terms),
-        *(_EXACT, "", "tests/rules/test_rounded_terms.py"),
+        "parted layers",
+        *(_NODES, "nodes.parted_layers:part_layers", sought.LAYERS, parts_layers),
+        *(_EXACT, "", "tests/rules/test_parted_layers.py"),
     ),
     Rule(
         "layers of codes as one node",

@@ -20,7 +20,7 @@ from tflite_ort.schema.values.view import OperatorView, Quantization, TensorView
 View = OperatorView[Any]
 Factors = npt.NDArray[np.float32]
 
-_HIDDEN = 4  # the intermediate between the cell and its projection
+HIDDEN = 4  # the intermediate between the cell and its projection
 
 
 @record
@@ -51,10 +51,10 @@ class CellScales:
 
 def cell_scales(op: View, gates: Sequence[str]) -> CellScales:
     """The factors of an operator whose inputs are named, for `gates` in this order."""
-    normalized = _get(op, "forget_layer_norm_coefficients") is not None
-    projected = _get(op, "projection_weights") is not None
+    normalized = given_input(op, "forget_layer_norm_coefficients") is not None
+    projected = given_input(op, "projection_weights") is not None
     sums, state = _sums(op, gates, normalized), _scale(op, "output_state")
-    hidden = quantization(op.intermediates[_HIDDEN])
+    hidden = quantization(op.intermediates[HIDDEN])
     hidden_scale = np.float32(hidden.scalar_scale)
     cell, output = _scale(op, "cell_state"), np.float32(quantization(op.output).scalar_scale)
     bits = -round(float(np.log2(cell)))
@@ -159,7 +159,8 @@ def quantization(tensor: TensorView) -> Quantization:
     return tensor.quantization
 
 
-def _get(op: View, name: str) -> TensorView | None:
+def given_input(op: View, name: str) -> TensorView | None:
+    """An input by name; None where it is left out, or old files have no such input."""
     return op.get(name) if name in op.names else None
 
 
@@ -180,7 +181,7 @@ def _sums(op: View, gates: Sequence[str], normalized: bool) -> Factors:
 
 
 def _peephole(op: View, gates: Sequence[str], sums: Factors, bits: int) -> Factors | None:
-    if _get(op, "cell_to_output_weights") is None:
+    if given_input(op, "cell_to_output_weights") is None:
         return None
     factors = [
         2.0**-bits * float(_scale(op, f"cell_to_{gate}_weights")) / float(unit)

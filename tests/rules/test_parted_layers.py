@@ -1,5 +1,5 @@
-"""Codes that a convolution gives to an Add are rounded for OpenVINO: a function that
-changes nothing comes first."""
+"""Layers that OpenVINO joins with what reads them, and then computes wrongly, have a
+function that changes nothing behind them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from tests.nodes_around import AROUND
@@ -16,9 +17,19 @@ from tests.providers.samples import OPENVINO
 from tests.rules.test_paired_codes import Codes
 from tflite_ort import export_onnx
 from tflite_ort.opmap.onnx_graph import ir
-from tflite_ort.opmap.rules.nodes.rounded_terms import round_terms
+from tflite_ort.opmap.rules.nodes.parted_layers import part_layers
 from tflite_ort.providers.traits import CPU
-from tflite_ort.schema import AddOptions, Conv2DOptions, Op, Padding, TensorType
+from tflite_ort.schema import (
+    AddOptions,
+    BatchMatMulOptions,
+    Conv2DOptions,
+    FullyConnectedOptions,
+    MulOptions,
+    Op,
+    Padding,
+    SoftmaxOptions,
+    TensorType,
+)
 
 SEED, SHAPE = 6, (1, 8, 8, 16)
 
@@ -48,7 +59,7 @@ def test_the_convolution_has_a_function_behind_it(limit: str) -> None:
     before, after = Sum(limit), Sum(limit)
     wanted = before.run(before.sum, codes)
     after.graph.outputs = [after.sum]
-    round_terms(after.graph, AROUND)
+    part_layers(after.graph, AROUND)
     kinds = before.kinds()
     kinds.insert(kinds.index("Conv") + 1, "LeakyRelu")
     assert after.kinds() == kinds
@@ -64,7 +75,7 @@ def test_what_others_read_stays(reader: str) -> None:
         add = next(node for node in made.graph.nodes if node.op_type == "Add")
         made.graph.outputs += [value for value in add.inputs if value is not None]
     kinds = made.kinds()
-    round_terms(made.graph, AROUND)
+    part_layers(made.graph, AROUND)
     assert made.kinds() == kinds
 
 
@@ -73,8 +84,93 @@ def test_in_a_body() -> None:
     inner.graph.outputs = [inner.sum]
     test = ir.Value("test", dtype=ir.DataType.BOOL, shape=())
     chosen = ir.Node("If", [test], [ir.Value("chosen")], attributes={"then_branch": inner.graph})
-    round_terms(ir.Graph([test], chosen.outputs, [chosen]), AROUND)
+    part_layers(ir.Graph([test], chosen.outputs, [chosen]), AROUND)
     assert "LeakyRelu" in inner.kinds()
+
+
+def attention(width: int = 8) -> bytes:
+    """Keras' attention of one tensor, beside a residual, whose square follows."""
+    tensors = {name: T((1, 6, width)) for name in ("x", "y", "made", "sum", "square")}
+    tensors |= {"weights": T((1, 6, 6)), "chances": T((1, 6, 6))}
+    nodes = [
+        Node(Op.EXP, ["x"], ["y"]),
+        Node(Op.BATCH_MATMUL, ["y", "y"], ["weights"], BatchMatMulOptions(adj_y=True)),
+        Node(Op.SOFTMAX, ["weights"], ["chances"], SoftmaxOptions(beta=1.0)),
+        Node(Op.BATCH_MATMUL, ["chances", "y"], ["made"], BatchMatMulOptions()),
+        Node(Op.ADD, ["y", "made"], ["sum"], AddOptions()),
+        Node(Op.MUL, ["sum", "sum"], ["square"], MulOptions()),
+    ]
+    return graph_model(tensors, nodes, ["square"])
+
+
+def test_an_attention_has_it_too() -> None:
+    content = attention()
+    x = np.random.default_rng(SEED).normal(size=(1, 6, 8)).astype(np.float32)
+    for target, there in (("openvino", True), ("onnxruntime", False)):
+        model = export_onnx(content, for_=target)
+        kinds = [node.op_type for node in model.graph.node]
+        assert ("LeakyRelu" in kinds) == there
+        session = onnxruntime.InferenceSession(model.SerializeToString())
+        (got,) = session.run(None, {model.graph.input[0].name: x})
+        np.testing.assert_allclose(got, litert(content, [x])[0], rtol=1e-5)
+
+
+@pytest.mark.openvino
+def test_openvino_runs_an_attention_of_one_tensor() -> None:
+    x = np.random.default_rng(SEED).normal(size=(1, 6, 8)).astype(np.float32)
+    got, _ = ours(attention(), [x], providers=[OPENVINO, CPU])
+    assert_close(got[0], litert(attention(), [x])[0], 0, 1e-4, "on OpenVINO")
+
+
+def dense(*biased: bool, rows: int = 1) -> tuple[bytes, list[Any]]:
+    """Dense layers of codes, one behind the other, that have a bias or not."""
+    rng, width = np.random.default_rng(SEED), 64
+    tensors = {"0": T((rows, width), TensorType.INT8, 0.0039, -128)}
+    nodes = []
+    for place, has_bias in enumerate(biased):
+        scales = rng.uniform(0.0017, 0.0021, width).tolist()
+        codes = rng.integers(-127, 128, (width, width)).astype(np.int8)
+        weights = T.constant(codes, scale=scales, zero_point=[0] * width)
+        tensors |= {
+            f"w{place}": weights,
+            f"{place + 1}": T((rows, width), TensorType.INT8, 0.01, 3),
+        }
+        names = [f"{place}", f"w{place}"]
+        if has_bias:
+            bias = rng.integers(-9999, 9999, width).astype(np.int32)
+            products = [tensors[f"{place}"].scale * scale for scale in scales]
+            tensors[f"b{place}"] = T.constant(bias, scale=products, zero_point=[0] * width)
+            names.append(f"b{place}")
+        options = FullyConnectedOptions()
+        nodes.append(Node(Op.FULLY_CONNECTED, names, [f"{place + 1}"], options, version=5))
+    x = rng.integers(-128, 128, (rows, width)).astype(np.int8)
+    return graph_model(tensors, nodes, [f"{len(biased)}"]), [x]
+
+
+BIASED = [(False, False), (True, False), (False, True), (True, True)]
+
+
+@pytest.mark.parametrize("biased", BIASED)
+def test_dense_layers_without_a_bias_have_it(biased: tuple[bool, ...]) -> None:
+    content, feeds = dense(*biased)
+    for target in ("openvino", "onnxruntime"):
+        model = export_onnx(content, for_=target)
+        kinds = [node.op_type for node in model.graph.node]
+        expected = biased.count(False) if target == "openvino" else 0
+        assert kinds.count("LeakyRelu") == expected
+        session = onnxruntime.InferenceSession(model.SerializeToString())
+        (got,) = session.run(None, {model.graph.input[0].name: feeds[0]})
+        np.testing.assert_array_equal(got, litert(content, feeds)[0])
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize("rows", [1, 3, 20])
+@pytest.mark.parametrize("biased", BIASED)
+def test_openvino_computes_dense_layers_of_codes(biased: tuple[bool, ...], rows: int) -> None:
+    """Without it the results of less than 16 rows are what happens to be in memory."""
+    content, feeds = dense(*biased, rows=rows)
+    got, _ = ours(content, feeds, providers=[OPENVINO, CPU])
+    assert_close(got[0], litert(content, feeds)[0], 1, 0, "on OpenVINO")
 
 
 def residual() -> tuple[bytes, list[Any]]:
