@@ -427,9 +427,8 @@ def test_a_killed_job_goes_on(tmp_path: Path, model: Path, suffix: str) -> None:
     command = [sys.executable, "-m", "tflite_ort", "predict", model, "in.npy", "--rows"]
     kills = 0
     while not out.exists() or job.exists():
-        ended = (
-            out.exists() and not (job / "job.json").exists()
-        )  # killed while it removed its parts
+        # Killed while it removed its parts: nothing is left to do.
+        ended = out.exists() and not (job / "job.json").exists()
         process = subprocess.Popen(
             [*map(str, command), "--save-every", "0.1", "--batch-size", "4", "--out", str(out)],
             cwd=tmp_path,
