@@ -39,9 +39,11 @@ _ENOUGH = 100_000
 # Where the interpreters of the run put their operators.
 SEEN: placements.Seen = {}
 
+# How fast a machine draws and runs is no fault of a test.
+_PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
 # The same draws every time, so that a change alone decides; thorough runs draw anew.
-hypothesis.settings.register_profile("suite", deadline=None, max_examples=20, derandomize=True)
-hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500, print_blob=True)
+hypothesis.settings.register_profile("suite", **_PATIENT, max_examples=20, derandomize=True)
+hypothesis.settings.register_profile("thorough", **_PATIENT, max_examples=500, print_blob=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

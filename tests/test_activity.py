@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 import time
@@ -33,11 +34,12 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return stream
 
 
-def wait_for(stream: io.StringIO, text: str) -> None:
-    end = time.monotonic() + 20
-    while text not in stream.getvalue() and time.monotonic() < end:
+def wait_for(stream: io.StringIO, pattern: str) -> None:
+    """The seconds that it shows depend on how busy the machine is."""
+    end = time.monotonic() + 60
+    while not re.search(pattern, stream.getvalue()) and time.monotonic() < end:
         time.sleep(0.01)
-    assert text in stream.getvalue()
+    assert re.search(pattern, stream.getvalue())
 
 
 def on_screen(written: str) -> str:
@@ -52,9 +54,9 @@ def test_what_takes_long_is_shown_and_taken_away(monkeypatch: pytest.MonkeyPatch
     terminal = on_terminal(monkeypatch)
     activity = Activity()
     with activity.during("export"):
-        wait_for(terminal, " export, 0 s")
+        wait_for(terminal, r" export, \d+ s")
         activity.tell("bench a.tflite", 2, 7)
-        wait_for(terminal, " bench a.tflite: 2 of 7, 0 s")
+        wait_for(terminal, r" bench a\.tflite: 2 of 7, \d+ s")
     assert on_screen(terminal.getvalue()) == ""
     length = len(terminal.getvalue())
     time.sleep(0.05)
@@ -65,7 +67,7 @@ def test_it_does_not_stand_in_what_is_printed(monkeypatch: pytest.MonkeyPatch) -
     terminal = on_terminal(monkeypatch)
     monkeypatch.setattr(sys, "stdout", terminal)
     with activity_module.activity.during("tune"):
-        wait_for(terminal, " tune, 0 s")
+        wait_for(terminal, r" tune, \d+ s")
         monkeypatch.setattr(activity_module, "_WAIT", 60.0)
         say("a line")
         new_console().print("another")

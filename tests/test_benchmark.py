@@ -6,8 +6,9 @@ import gc
 import json
 import runpy
 import sys
-import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,26 +27,34 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 QUICK = Settings(rounds=2, min_time=0.001, memory=False)
 
 
-def test_turns_are_interleaved_without_garbage_collection() -> None:
-    calls: list[str] = []
+def test_turns_are_interleaved_without_garbage_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, now = list[str](), 0
 
-    def note(name: str) -> None:
+    def note(name: str, milliseconds: int) -> None:
+        nonlocal now
         calls.append(f"{name}{'gc' if gc.isenabled() else ''}")
-        time.sleep(0.001)
+        now += milliseconds * 1_000_000
 
-    seconds = interleaved([lambda: note("a"), lambda: note("b")], rounds=3, min_time=0.001)
-    turns = [name for name in calls if not name.endswith("gc")]
-    assert turns[::2] == turns[1::2] == ["a", "b", "b", "a", "a", "b"]
-    assert all(0.001 <= second < 0.1 for each in seconds for second in each)
+    clock = SimpleNamespace(perf_counter_ns=lambda: now, perf_counter=lambda: now / 1e9)
+    monkeypatch.setattr(benchmark, "time", clock)
+    seconds = interleaved([lambda: note("a", 2), lambda: note("b", 1)], rounds=3, min_time=0.002)
+    turns = "".join(name for name in calls if not name.endswith("gc"))
+    # Each turn begins with one call that is not measured; two short ones are as long as a long one.
+    assert turns == "aabbbbbbaaaabbb"
+    assert seconds == [[0.002] * 3, [0.001] * 3]
     assert gc.isenabled()
 
 
-def test_a_model_is_measured_beside_litert() -> None:
-    result = measure(digits_model("int8"), 1, Settings(2, 0.001, check=True, memory=False))
+def test_a_model_is_measured_beside_litert(monkeypatch: pytest.MonkeyPatch) -> None:
+    def turns(invokes: Sequence[Callable[[], None]], *_: float) -> list[list[float]]:
+        for invoke in invokes:
+            invoke()
+        return [[0.002, 0.004], [0.006, 0.004]]
+
+    monkeypatch.setattr(benchmark, "interleaved", turns)
+    result = measure(digits_model("int8"), 1, Settings(check=True, memory=False))
     assert result.litert is not None
-    assert result.ratio is not None
-    assert 0 < result.ratio < 100
-    assert 0 < result.ours.invoke_ms < 100
+    assert (result.ours.invoke_ms, result.litert.invoke_ms, result.ratio) == (3.0, 5.0, 2.0)
     parts = result.read_ms + result.translate_ms + result.session_ms
     assert parts <= result.ours.load_ms * 1.05
     (found,) = result.differences

@@ -153,9 +153,9 @@ def test_many_sections_of_the_same_kind() -> None:
     sections = SectionMetadata(tuple(SectionObject((), 0, 0, 99) for _ in range(count)))
     header = write_table(Header(None, sections), b"LTLM")
     start = LITERTLM[:24] + struct.pack("<Q", 32 + len(header))
-    began = time.perf_counter()
+    began = time.process_time()
     assert names(start + header)[-1] == f"section_type_99_{count - 1}"
-    assert time.perf_counter() - began < 30
+    assert time.process_time() - began < 30
 
 
 def test_what_is_no_bundle(tmp_path: Path) -> None:

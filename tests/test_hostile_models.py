@@ -325,13 +325,13 @@ def test_standard_input(command: str, tmp_path: Path) -> None:
     arguments = [sys.executable, "-m", "tflite_ort", command, "/dev/stdin"]
     arguments += [str(tmp_path / "out.onnx")] if command == "export" else []
     arguments += ["--rounds", "1", "--min-time", "0"] if command == "bench" else []
-    piped = subprocess.run(arguments, input=path.read_bytes(), capture_output=True, timeout=60)
+    piped = subprocess.run(arguments, input=path.read_bytes(), capture_output=True, timeout=300)
     assert piped.returncode == 1
     assert b"is a pipe, not a plain file" in piped.stderr
     assert b"Traceback" not in piped.stderr
     if command == "versions":
         with open(path, "rb") as file:
-            done = subprocess.run(arguments, stdin=file, capture_output=True, timeout=60)
+            done = subprocess.run(arguments, stdin=file, capture_output=True, timeout=300)
         assert done.returncode == 0, done.stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,17 @@ def test_a_transposed_matrix_is_put_in_order(shape: tuple[int, int], dtype: Any)
 
 
 def test_large_weights_are_put_in_order_soon() -> None:
-    """numpy takes 8 ns for a byte, 0.5 s here."""
+    """Sooner than by numpy, in the best of three turns: it takes 8 ns for a byte."""
     matrix = np.ones((8192, 8192), np.int8)
-    in_order(matrix.T)
-    started = time.process_time()
-    in_order(matrix.T)
-    assert time.process_time() - started < 0.25
+
+    def seconds(call: Callable[[Any], object]) -> float:
+        started = time.process_time()
+        call(matrix.T)
+        return time.process_time() - started
+
+    turns = [(seconds(in_order), seconds(np.ascontiguousarray)) for _ in range(3)]
+    ours, numpys = map(min, zip(*turns, strict=True))
+    assert ours < numpys / 1.5, turns
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16])

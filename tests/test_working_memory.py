@@ -36,19 +36,24 @@ from tflite_ort.schema.values.operators import INPUTS
 
 ROOT = Path(__file__).parents[1]
 
+# The most memory of this process alone: `ru_maxrss` begins with that of the process that starts it.
 PEAK = """
-import resource, sys
+import sys
 import numpy as np
 from tflite_ort import Interpreter
+
+def peak():
+    with open("/proc/self/status") as rows:
+        return next(int(row.split()[1]) for row in rows if row.startswith("VmHWM"))
 
 interpreter = Interpreter(model_path=sys.argv[1])
 interpreter.allocate_tensors()
 for detail in interpreter.get_input_details():
     drawn = np.random.default_rng(1).integers(1, 99, detail["shape"])
     interpreter.set_tensor(detail["index"], drawn.astype(detail["dtype"]))
-start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = peak()
 interpreter.invoke()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start)
+print(peak() - start)
 """
 
 # What the process has taken since the model was ready, after each of three invokes.
@@ -140,7 +145,7 @@ def test_it_is_bounded(name: str, tmp_path: Path) -> None:
     file = tmp_path / "model.tflite"
     file.write_bytes(MODELS[name])
     command = [sys.executable, "-c", PEAK, str(file)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=60)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=300)
     assert int(done.stdout) < 128 << 10
 
 

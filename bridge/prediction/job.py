@@ -211,6 +211,8 @@ def opened_job(
     folder = folder_of(out)
     _check_folder(folder)
     begun = (folder / _DESCRIPTION).exists()
+    if not begun:
+        _remove(folder)  # what a job left that was killed while it removed this
     if out.exists() and overwrite and not writer.wrote(out):
         raise JobError(f"{out} holds no results of predict: --overwrite replaces nothing else")
     if out.exists() and not overwrite and not begun:

@@ -77,7 +77,9 @@ def check(options: Options, model: bytes, feeds: list[Array], folder: Path) -> N
         np.testing.assert_array_equal(got, other)  # zeros after the last
 
 
-FILE_FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+FILE_FIXTURE = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @FILE_FIXTURE

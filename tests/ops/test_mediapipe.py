@@ -34,7 +34,9 @@ Floats = npt.NDArray[np.float64]
 MESH = "pypi-mediapipe__face_landmark_with_attention.tflite"
 SELFIE = "pypi-mediapipe__selfie_segmentation.tflite"
 SAME, VALID = 1, 2
-FILE_FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+FILE_FIXTURE = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 seeds = st.integers(0, 2**32 - 1)
 
 

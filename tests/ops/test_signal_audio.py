@@ -25,7 +25,9 @@ from tflite_ort import ModelError
 from tflite_ort.schema import TensorType
 
 Array = npt.NDArray[Any]
-FILE_FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+FILE_FIXTURE = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @FILE_FIXTURE

@@ -21,7 +21,7 @@ from tests.prediction.models import colours, described, sums, two_inputs
 from tflite_ort.command.cli import app
 from tflite_ort.prediction.array_files import InputError, cast, entry_names
 from tflite_ort.prediction.images import decoded_image
-from tflite_ort.prediction.job import opened_job
+from tflite_ort.prediction.job import JobError, opened_job
 from tflite_ort.prediction.local import run_threads
 from tflite_ort.prediction.predictor import Predictor
 from tflite_ort.prediction.results import Block, ResultColumn
@@ -306,6 +306,39 @@ def test_an_interrupt_between_two_groups(
     monkeypatch.undo()
     run_threads(again, worker, 1, lambda *_: None)
     again.finish()
+    assert [row["row"] for row in rows(out)] == [*range(96)]
+
+
+@pytest.mark.parametrize("removed", [0, 1, 3])
+def test_an_interrupt_while_parts_are_removed(
+    removed: int, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The results are written; the next command removes what is left."""
+    array, out = tmp_path / "a.npy", tmp_path / "o.jsonl"
+    np.save(array, np.ones((96, 4), np.float32))
+    worker = Worker(Setup(model))
+    units = [Unit(str(array), 0, 96, True)]
+    job = opened_job(out, writer_for(out, worker.columns), {}, iter(units))
+    run_threads(job, worker, 1, lambda *_: None)
+    unlink, gone = Path.unlink, []
+
+    def interrupted(self: Path, missing_ok: bool = False) -> None:
+        if self.parent == job.folder:
+            if len(gone) == removed:
+                raise KeyboardInterrupt
+            gone.append(self)
+        unlink(self, missing_ok)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Path, "unlink", interrupted)
+        job.finish()
+    assert job.folder.exists()
+    if removed:
+        with pytest.raises(JobError, match="is there already"):
+            opened_job(out, writer_for(out, worker.columns), {}, iter(units))
+    else:
+        opened_job(out, writer_for(out, worker.columns), {}, iter(units)).finish()
+    assert not job.folder.exists()
     assert [row["row"] for row in rows(out)] == [*range(96)]
 
 

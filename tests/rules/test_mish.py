@@ -88,6 +88,14 @@ def test_softplus() -> None:
     assert optimised_nodes(content)["Softplus"] == 1
 
 
+def test_softplus_of_large_numbers_is_finite() -> None:
+    """LiteRT's power is not, see docs/numbers.md."""
+    x = np.geomspace(89, 3e38, 64, dtype=np.float32).reshape(1, 64)
+    content = model((1, 64), mish=False)
+    np.testing.assert_array_equal(answers(content, [x])[0], x)
+    assert np.isinf(litert(content, [x])[0]).all()
+
+
 @pytest.mark.parametrize(
     "changed", [{"one": 1.5}, {"other": True}, {"also": 0}, {"also": 2}, {"also": 3}]
 )

@@ -45,7 +45,11 @@ def model(
 @pytest.mark.parametrize("exchanged", [False, True])
 @pytest.mark.parametrize("activation", [NONE, RELU6])
 @pytest.mark.parametrize(
-    ("scale", "made"), [(0.00031, 0.0003), (0.001, 0.0004), (2e-5, 1.9e-5), (0.00031, 0.3)]
+    ("scale", "made"),
+    [
+        *((0.00031, 0.0003), (0.001, 0.0004), (2e-5, 1.9e-5), (0.00031, 0.3)),
+        (2.0**-12, 0.0002),  # where LiteRT's LOGISTIC is a function of fixed-point numbers
+    ],
 )
 def test_every_code(
     scale: float, made: float, activation: ActivationFunctionType, exchanged: bool

@@ -15,7 +15,7 @@ from tflite_ort.opmap.idioms.exact_arithmetic import takes_exact_codes
 from tflite_ort.opmap.rules.operators.matching import Found, Leaf, node
 from tflite_ort.opmap.rules.operators.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.schema import Op, TensorType, Untranslatable
-from tflite_ort.schema.arithmetic.code_functions import sigmoid_int16
+from tflite_ort.schema.arithmetic.code_functions import fast_sigmoid_int16
 from tflite_ort.schema.arithmetic.fixed_point import rescale
 from tflite_ort.schema.values.semantics import quantized_activation_bounds
 from tflite_ort.schema.values.sizes import may_differ
@@ -36,7 +36,7 @@ def _silu(found: Found, around: Surroundings) -> Emit | None:
         if not takes_exact_codes(op, g):
             raise Untranslatable("products of 16-bit codes that are not exact")
         layout, codes = g.layout(x), every_code(TensorType.INT16).astype(np.int32)
-        sigmoids = of_every_code(sigmoid, sigmoid_int16).astype(np.int32)
+        sigmoids = of_every_code(sigmoid, fast_sigmoid_int16).astype(np.int32)
         first, second, made = (tensor.quantization for tensor in (*op.present_inputs(), op.output))
         assert first is not None and second is not None and made is not None
         multiplier = first.sole_scale * second.sole_scale / made.sole_scale
