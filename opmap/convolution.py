@@ -34,6 +34,7 @@ from tflite_ort.opmap.idioms.exact_sums import (
     rounded_twice,
     rounded_wide,
 )
+from tflite_ort.opmap.idioms.finer_sums import with_finer_weights
 from tflite_ort.opmap.idioms.hybrid import hybrid_image
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.onnx_graph import ir
@@ -64,6 +65,7 @@ _PERMUTATIONS = {
 @translator(Op.CONV_2D, versions=(1, 8), check=check_operands)
 def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     """Conv with the filter [out, kh, kw, in / groups] as [out, in / groups, kh, kw]."""
+    op = with_finer_weights(op)
     input, filter = op["input"], op["filter"]
     if input.type is TensorType.INT16 and _convolved_exactly(op, g):
         return
@@ -77,6 +79,7 @@ def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
 @translator(Op.DEPTHWISE_CONV_2D, versions=(1, 7), check=check_operands)
 def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> None:
     """Conv with one group for every input channel; as in TFLite the shapes give the multiplier."""
+    op = with_finer_weights(op)
     input = op["input"]
     if input.type is TensorType.INT16 and _convolved_exactly(op, g):
         return

@@ -15,8 +15,16 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.delegated import allocated
-from tests.test_partition import chain
-from tflite_ort import BuiltinOpResolver, Interpreter, Predictor, Registration
+from tests.one_op import ours
+from tests.test_partition import SHAPE, chain
+from tflite_ort import (
+    BuiltinOpResolver,
+    DelegateError,
+    DelegateWarning,
+    Interpreter,
+    Predictor,
+    Registration,
+)
 from tflite_ort.base.records import replace
 from tflite_ort.command.cli import app
 from tflite_ort.command.demo import digits_model
@@ -30,6 +38,8 @@ from tflite_ort.providers.traits import CPU, TRAITS
 
 FAST, SLOW, WRONG = (Candidate(f"{name}ExecutionProvider") for name in ("Fast", "Slow", "Wrong"))
 ON_CPU = Candidate(CPU)
+# It is compiled into every wheel and takes none of our nodes.
+AZURE = Candidate("AzureExecutionProvider")
 ANSWERS = {
     FAST: {"seconds": 0.001, "cpu_seconds": 0.004, "operators": [3, 3], "others": []},
     SLOW: {"seconds": 0.003, "cpu_seconds": 0.004, "operators": [2, 3], "others": []},
@@ -201,8 +211,7 @@ def test_a_provider_that_is_not_there_is_a_problem() -> None:
 
 
 def test_one_that_takes_no_operator_is_a_problem() -> None:
-    """It is compiled into every wheel and takes none of our nodes."""
-    (found,) = tried(request(Candidate("AzureExecutionProvider")))
+    (found,) = tried(request(AZURE))
     assert "ONNX Runtime gave it none of the nodes" in found["problem"]
 
 
@@ -225,6 +234,59 @@ def test_what_was_told_before_an_end_counts(monkeypatch: pytest.MonkeyPatch) -> 
     found = choice_of()
     assert found.candidate == FAST
     assert found.why.endswith("with 3 of 3 operators, 2 ms in bf16")
+
+
+# For the process of a trial: the compiler of a provider fails on an operator.
+COMPILER_FAILS = """
+import onnxruntime
+from onnxruntime.capi.onnxruntime_pybind11_state import EPFail
+
+class Session(onnxruntime.InferenceSession):
+    def __init__(self, content, *arguments, providers=None, **more):
+        if providers[0][0] == {provider!r} and {operator!r} in content:
+            raise EPFail("its compiler has failed")
+        super().__init__(content, *arguments, providers=providers, **more)
+
+onnxruntime.InferenceSession = Session
+"""
+TRIAL = "from tflite_ort.interpreter import device_trial; device_trial.main()"
+
+
+@pytest.mark.parametrize(
+    ("operator", "problem"),
+    [
+        (b"Mul", "failed: ONNX Runtime could not load the graph: its compiler has failed"),
+        # Of every graph, also of the one by which a provider is checked.
+        (b"", "cannot be used: ONNX Runtime could not load the graph: its compiler has failed"),
+    ],
+)
+def test_auto_passes_over_what_cannot_be_compiled(
+    monkeypatch: pytest.MonkeyPatch, operator: bytes, problem: str
+) -> None:
+    """The next candidate is the CPU's provider, of which any time is good enough here."""
+    here(monkeypatch, AZURE, ON_CPU)
+    monkeypatch.setattr(device_choice, "_LEAST_GAIN", -1e9)
+    fault = COMPILER_FAILS.format(provider=AZURE.provider, operator=operator)
+    program = [sys.executable, "-c", fault + TRIAL]
+    monkeypatch.setattr(device_choice, "own_process", lambda _: program)
+    interpreter = allocated(chain(), providers="auto")
+    rows = interpreter.delegation()
+    assert {row.provider for row in rows} == {CPU}
+    said = f"{ON_CPU}; tried {AZURE}: {AZURE} {problem}; {ON_CPU}: "
+    assert {row.choice.startswith(said) for row in rows} == {True}, rows[0].choice
+
+
+def test_what_fails_after_its_trial_goes_to_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    here(monkeypatch, AZURE)
+    monkeypatch.setitem(ANSWERS, AZURE, ANSWERS[FAST])
+    answers(monkeypatch)
+    feeds = [np.full(SHAPE, value, np.float32) for value in (2, 3)]
+    with pytest.warns(DelegateWarning, match=f"{AZURE} failed: .* the next delegate takes over"):
+        (got,), runners = ours(chain(), feeds, providers="auto")
+    assert runners == {"ort"}
+    np.testing.assert_array_equal(got, np.full(SHAPE, (2 + 3) * 3 - 2, np.float32))
+    with pytest.raises(DelegateError, match=f"{AZURE} was not given"):
+        allocated(chain(), providers="auto", strict=True)
 
 
 @pytest.mark.parametrize(("scale", "wrong"), [(1.0, False), (1.0005, False), (1.002, True)])

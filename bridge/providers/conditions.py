@@ -69,7 +69,9 @@ def counted(unit: int, least: float) -> Callable[[View], float]:
     device adds up in steps of them, from sums that it rounds and a bias that it rounds."""
 
     def found(op: View) -> float:
-        first, second, made = op.inputs[0], op.inputs[1], op.output
+        # The first input of a TRANSPOSE_CONV is the size of its result.
+        first, second = op.inputs[1:3] if op.op.name == "TRANSPOSE_CONV" else op.inputs[:2]
+        made = op.output
         if first is None or second is None:
             return least
         scales = (first.quantization, second.quantization, made.quantization)

@@ -268,6 +268,11 @@ TRAITS: Mapping[str, ProviderTraits] = {
                 where=conditions.on(TensorType.INT32),
             ),
             wrong(
+                "it fails to compose 64-bit floats",
+                "RESIZE_BILINEAR",
+                where=conditions.on(TensorType.INT16),
+            ),
+            wrong(
                 "it moves 16-bit codes of five axes to other places",
                 *("MEAN", "SUM"),
                 where=conditions.wide_of_many_axes,

@@ -58,6 +58,8 @@ from tflite_ort.versioning.registry import Pair, Registry
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
+# Where an operator is that does not fit.
+_CALLED = ", in subgraph"
 # The rank of their results does not depend on that of their first input.
 _OF_ANY_RANK = OF_SHAPE | {Op.RESHAPE}
 
@@ -183,7 +185,7 @@ class _Specializer:
     ) -> tuple[OperatorView[Any], bool]:
         """`op` with the shapes of its outputs, and whether these are constants."""
         if is_caller(op):
-            enter = partial(self._enter, resources, op.op is Op.CALL_ONCE)
+            enter = partial(self._enter, resources, op)
             op = with_bodies(op, resources, enter)
             if op.op not in REGIONS:
                 return op, False
@@ -211,15 +213,24 @@ class _Specializer:
         return replace(op, outputs=tuple(_with_data(op.outputs, constants))), True
 
     def _enter(
-        self, resources: Resources, surely: bool, subgraph: int, given: Sequence[TensorView] | None
+        self,
+        resources: Resources,
+        caller: OperatorView[Any],
+        subgraph: int,
+        given: Sequence[TensorView] | None,
     ) -> Specialized:
-        """A subgraph that is called; what it imports is known to be there if it runs `surely`."""
+        """A subgraph that is called; what it imports is known to be there if it runs surely."""
         size = 1 + len(self.model.subgraphs[subgraph].operators)
         self.meter.spend("called_operators", size, f"the call of subgraph {subgraph}")
         runs = self.runs and given is not None
         body = replace(self, calls=(*self.calls, subgraph), runs=runs)
-        filled = resources.filled if surely else set(resources.filled)
-        return body.specialized({}, given or (), resources.handles, filled)
+        filled = resources.filled if caller.op is Op.CALL_ONCE else set(resources.filled)
+        try:
+            return body.specialized({}, given or (), resources.handles, filled)
+        except ModelError as error:
+            if type(error) is not ModelError or _CALLED in str(error):
+                raise
+            raise ModelError(f"{error}{_CALLED} {subgraph}, which {caller.label} calls") from error
 
 
 def _sets_variables(op: OperatorView[Any]) -> bool:

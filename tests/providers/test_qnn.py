@@ -13,6 +13,9 @@ from benchmarks.followed import followed, wrong
 from benchmarks.on_provider import measured, paths
 from tests.delegated import allocated
 from tests.models import model_path
+from tests.one_op import Node, T, distance, graph_model, ours
+from tests.ops.test_linear import PRODUCT_ROWS, product
+from tests.oracle import litert
 from tests.test_models import drawn
 from tests.test_partition import chain
 from tflite_ort import Interpreter, MissingDelegate, load_delegate
@@ -20,6 +23,16 @@ from tflite_ort.command.cli import app
 from tflite_ort.providers.available import provider_reports
 from tflite_ort.providers.candidates import candidates
 from tflite_ort.providers.packages import told_options
+from tflite_ort.providers.traits import TRAITS
+from tflite_ort.schema import (
+    AddOptions,
+    MulOptions,
+    Op,
+    ResizeBilinearOptions,
+    TensorType,
+    read_model,
+)
+from tflite_ort.schema.values.resolve import operator_view, tensor_views
 
 pytestmark = pytest.mark.qnn
 
@@ -101,3 +114,31 @@ def test_what_it_compiled_is_loaded_again(tmp_path: Path) -> None:
         results.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
     assert all(np.array_equal(results[0], each) for each in results)
     assert any(each.suffix == ".1" for each in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("row", PRODUCT_ROWS)
+def test_products_of_16_bit_codes(row: str) -> None:
+    """An unsigned second factor would be rounded to 8 bits: 81 quanta where 33 are allowed."""
+    case, seed = product("int16", **PRODUCT_ROWS[row]), 0
+    print(f"seed {seed}")
+    feeds, content = case.arrays(np.random.default_rng(seed)), case.model()
+    model = read_model(content)
+    op = operator_view(model, 0, 0, tensor_views(model, 0))
+    (got,), _ = ours(content, feeds, providers=["qnn", "cpu"])
+    assert distance(got, litert(content, feeds)[0]) <= TRAITS[QNN].rounding(op).most(op)
+
+
+def test_a_resize_of_16_bit_codes_leaves_the_others_on_it() -> None:
+    """TFLite's weights of 10 bits are 64-bit floats in ONNX."""
+    small, large = (1, 4, 5, 3), (1, 8, 10, 3)
+    tensors = {name: T(small, TensorType.INT16, scale=3e-5) for name in ("x", "y", "product")}
+    tensors |= {name: T(large, TensorType.INT16, scale=3e-5) for name in ("resized", "sum")}
+    tensors["size"] = T.constant(np.array(large[1:3], np.int32))
+    nodes = [
+        Node(Op.MUL, ["x", "y"], ["product"], MulOptions()),
+        Node(Op.RESIZE_BILINEAR, ["product", "size"], ["resized"], ResizeBilinearOptions()),
+        Node(Op.ADD, ["resized", "resized"], ["sum"], AddOptions(pot_scale_int16=False)),
+    ]
+    content = graph_model(tensors, nodes, ["sum"])
+    rows = allocated(content, providers=["qnn", "cpu"]).delegation()
+    assert [row.provider for row in rows] == [QNN, CPU, QNN]

@@ -35,6 +35,7 @@ from tflite_ort.schema import (
     QuantizeOptions,
     ReducerOptions,
     TensorType,
+    TransposeConvOptions,
     read_model,
 )
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
@@ -215,6 +216,17 @@ def test_a_provider_without_rows_rounds_halves_its_own_way() -> None:
 def test_an_npu_counts_products_of_16_bits_in_steps(scale: float) -> None:
     op = fully_connected(TensorType.INT16, np.ones((2, 3), np.int8), scale=scale)
     assert TRAITS[QNN].rounding(op).most(op) == 1 + 2 * 256 * 0.5 * 0.25 / scale
+
+
+def test_an_npu_counts_products_of_transposed_convolutions() -> None:
+    """Their first input is a size."""
+    codes = T((1, 2, 2, 3), TensorType.INT16, scale=0.5)
+    weights = T.constant(np.ones((1, 2, 2, 3), np.int8), scale=0.25)
+    made = T((1, 4, 4, 1), TensorType.INT16, scale=4.0)
+    size = T.constant(np.array(made.shape, np.int32))
+    options = TransposeConvOptions(stride_h=2, stride_w=2)
+    op = first_operator(one_op_model(Op.TRANSPOSE_CONV, [size, weights, codes], [made], options))
+    assert TRAITS[QNN].rounding(op).most(op) == 1 + 2 * 256 * 0.5 * 0.25 / 4
 
 
 def test_an_npu_scales_weights_that_need_more_than_8_bits() -> None:

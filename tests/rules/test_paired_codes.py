@@ -202,21 +202,26 @@ def codes_read(node: ir.Node) -> set[str]:
     return {x.const_value.array.dtype.name for x in zeros if x and x.const_value}
 
 
-def test_the_second_factor_of_16_bits_is_signed() -> None:
-    """QNN's provider rounds an unsigned one to 8 bits."""
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_second_factor_of_16_bits_is_signed(turned: bool) -> None:
+    """QNN's provider rounds an unsigned one to 8 bits, also one that is transposed before."""
     made = Codes((2, 4, 4))
     made.x.dtype = ir.DataType.INT16
     scale, zero = made.constant(np.float32(0.01)), made.constant(np.int16(0))
     own = made.add("QuantizeLinear", made.add("DequantizeLinear", made.x, scale, zero), scale, zero)
-    factors = [made.add("DequantizeLinear", own, scale, zero) for _ in range(2)]
-    product = made.add("MatMul", *factors)
+    first, second = (made.add("DequantizeLinear", own, scale, zero) for _ in range(2))
+    if turned:
+        second = made.add("Transpose", second, perm=[0, 2, 1])
+    product = made.add("MatMul", first, second)
     wide = made.constant(np.float32(1.0))
     result = made.add("QuantizeLinear", product, wide, zero)
     codes = np.random.default_rng(SEED).integers(-9000, 9000, (2, 4, 4)).astype(np.int16)
     result.dtype = ir.DataType.INT16
     made.graph.outputs = [result]
     check_equal(made, codes)
-    (product_node,) = (node for node in made.graph.nodes if node.op_type == "MatMul")
-    first, second = (value.producer() for value in product_node.inputs if value is not None)
-    types = [next(iter(codes_read(ir.Node("", [each.outputs[0]], [])))) for each in (first, second)]
-    assert types == ["uint16", "int16"]
+    read = [
+        codes_read(node) for node in made.graph.nodes if node.op_type in ("MatMul", "Transpose")
+    ]
+    assert read == ([{"int16"}, {"uint16"}] if turned else [{"int16", "uint16"}])
+    (node,) = (node for node in made.graph.nodes if node.op_type == "MatMul")
+    assert codes_read(ir.Node("", node.inputs[:1], [])) == {"uint16"}

@@ -178,15 +178,16 @@ class _Paired:
             node.inputs = codes, scale, upper
 
     def _factors(self, wide: Sequence[ir.Node]) -> set[int]:
-        """By `id`, the DequantizeLinear nodes of second factors of products, which stay signed:
-        some providers round unsigned ones to 8 bits."""
-        places = [
-            (id(value), node.op_type == "MatMul" and place == 1)
-            for node in self._nodes
-            for place, value in enumerate(node.inputs)
-        ]
-        found = {value for value, second in places if second}
-        found -= {value for value, second in places if not second}
+        """By `id`, the DequantizeLinear nodes of second factors of products, moved or not, which
+        stay signed: some providers round unsigned ones to 8 bits."""
+        found, others = set[int](), set[int]()
+        for node in reversed(self._nodes):
+            moves = node.op_type in _MOVES and not node.domain
+            moved = _places(node) if moves and found.issuperset(map(id, node.outputs)) else ()
+            for place, value in enumerate(node.inputs):
+                second = place in moved or (node.op_type == "MatMul" and place == 1)
+                (found if second else others).add(id(value))
+            found -= others
         known = (node for node in wide if _present(node.inputs[0]).const_value is None)
         return {id(node) for node in known if node.op_type == _DQ and id(node.outputs[0]) in found}
 
