@@ -46,8 +46,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "written PRELU",
-        *(_OPERATORS, "operators.written_prelu:with_prelu"),
-        *(sought.SLOPED, any_target),
+        *(_OPERATORS, "operators.written_prelu:with_prelu", sought.SLOPED, any_target),
         *("sign of a zero", "1.8 silentface", _TESTS + "test_written_prelu.py"),
     ),
     Rule(
@@ -97,8 +96,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "unrolled cells",
-        *(_GROUPS, "operators.groups:unrolled"),
-        *(sought.CELLS, any_target),
+        *(_GROUPS, "operators.groups:unrolled", sought.CELLS, any_target),
         *("order of float sums", "5.9 unrolled GRU and LSTM", _TESTS + "test_unrolled_cells.py"),
     ),
     Rule(
@@ -211,8 +209,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "depthwise multiplier",
-        *(_LOWERING, "lowerings.repeated_channels:repeated_channels"),
-        *((Op.DEPTHWISE_CONV_2D,), cpu),
+        *(_LOWERING, "lowerings.repeated_channels:repeated_channels", (Op.DEPTHWISE_CONV_2D,), cpu),
         *(_EXACT, "up to 100 single layers of codes", "tests/ops/test_convolution.py"),
     ),
     Rule(
@@ -262,14 +259,12 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "products of a Resize",
-        *(_LOWERING, "lowerings.resizing_products:resized_by_products"),
-        *((Op.RESIZE_BILINEAR,), cpu),
+        *(_LOWERING, "lowerings.resizing_products:resized_by_products", (Op.RESIZE_BILINEAR,), cpu),
         *(_EXACT, "1.18 deeplabv3", "tests/rules/test_resizing_products.py"),
     ),
     Rule(
         "layout of a Resize",
-        *(_LOWERING, "lowerings.resizing_products:layout_of_resize"),
-        *((Op.RESIZE_BILINEAR,), cpu),
+        *(_LOWERING, "lowerings.resizing_products:layout_of_resize", (Op.RESIZE_BILINEAR,), cpu),
         *(_EXACT, "", "tests/ops/test_image_resizing.py"),
     ),
     Rule(
@@ -416,8 +411,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "pairs around codes",
-        *(_NODES, "nodes.paired_codes:pair_codes"),
-        *(("QuantizeLinear", "DequantizeLinear"), paired),
+        *(_NODES, "nodes.paired_codes:pair_codes", ("QuantizeLinear", "DequantizeLinear"), paired),
         *(_EXACT, "", "tests/rules/test_paired_codes.py"),
     ),
     Rule(
