@@ -174,10 +174,13 @@ def strided_unit(channels: int = 16, *, pad: bool = True, then: str = "convoluti
 
 @pytest.mark.parametrize("window", [1, 3])
 @pytest.mark.parametrize("seen", [False, True])
-def test_floats(monkeypatch: pytest.MonkeyPatch, window: int, *, seen: bool) -> None:
+@pytest.mark.parametrize("cells", [(1, 24, 32), (1, 3, 5)])
+def test_floats(
+    monkeypatch: pytest.MonkeyPatch, cells: tuple[int, ...], window: int, *, seen: bool
+) -> None:
     """A convolution reads shuffled floats by weights in another order; what else reads them gets
     planes from one Gather."""
-    cells, rng = (1, 24, 32), np.random.default_rng(6)
+    rng = np.random.default_rng(6)
     print("seed 6")
     split, turned = (*cells, 2, 6), (*cells, 6, 2)
     weights = rng.standard_normal((16, window, window, 12)).astype(np.float32)

@@ -46,8 +46,6 @@ _SLICES = (Op.SLICE, Op.STRIDED_SLICE)
 _REACH = 8
 # Of an image; more numbers take too long to follow.
 _MOST_NUMBERS = 1 << 18
-# Fewer are moved in the time of a few nodes.
-_LEAST_NUMBERS = 1 << 12
 # A product by more of them takes longer than to move a code.
 _MOST_CHANNELS = 192
 # More of them for each cell take longer than what they save.
@@ -182,9 +180,7 @@ def moved_together(op: View, g: Graph, rest: Rest) -> Sequence[Lowering]:
     if picked is None:
         return ()
     if input.type is TensorType.FLOAT32:
-        many = math.prod(output.shape) >= _LEAST_NUMBERS
-        build = partial(_write_picked, output, picked, g)
-        return [Lowering("planes", {}, build)] if many else []
+        return [Lowering("planes", {}, partial(_write_picked, output, picked, g))]
     if picked.source.shape[3] > _MOST_CHANNELS:
         return ()
     return [Lowering("ones", {}, partial(_by_ones, op, g, picked, np.float32(1)))]
