@@ -36,7 +36,7 @@ def guarded(
     g: Graph,
     run: Run,
     lstm: Callable[[ir.Value, ir.Value], Values],
-    scanned: Callable[[], Result],
+    scanned: Callable[[ir.Value, ir.Value], Result],
 ) -> Result:
     """The results of the LSTM if the cell state stayed within its clip; else the same outputs with
     clipped states, if these give the same outputs; else those of the Scan. The clipped states take
@@ -45,7 +45,7 @@ def guarded(
     Args:
         lstm: adds the LSTM, which takes the output and the state [1, B, C] and gives all outputs
             [T, 1, B, C] and the last ones.
-        scanned: adds the Scan of the run.
+        scanned: adds the Scan, which takes them as [B, C].
     """
     sizes, axis = (run.batch, run.cell.size), g.ints([0])
     states = [stacked_states(g, [state], sizes) for state in (run.output_state, run.cell_state)]
@@ -56,7 +56,7 @@ def guarded(
         return [g.op("Identity", check.y), *(g.op("Squeeze", last, axis) for last in (h, state))]
 
     def again() -> Values:
-        y, *last = scanned()
+        y, *last = scanned(*(g.op("Squeeze", state, axis) for state in states))
         return [_rows(g, y, run.cell.size), *last]
 
     def recomputed() -> Values:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.base.records import replace
 from tflite_ort.opmap.cells.directions import (
     ONNX_ACTIVATIONS,
     direction,
@@ -147,8 +148,9 @@ def _onnx_peepholes(g: Graph, cells: Sequence[FloatWeights]) -> ir.Value | None:
 def _guarded(g: Graph, run: Run) -> Result:
     weights = _node_weights(g, [run])
 
-    def scanned() -> Result:
-        return _scanned(g, run) if g.target.only_runs else _scanned_with(g, run, weights)
+    def scanned(h: ir.Value, c: ir.Value) -> Result:
+        started = replace(run, output_state=h, cell_state=c)
+        return _scanned(g, started) if g.target.only_runs else _scanned_with(g, started, weights)
 
     return guarded(g, run, partial(_lstm_node, g, [run], weights), scanned)
 
