@@ -15,7 +15,7 @@ from tests.lstm_models import Lstm
 from tests.models import model_path
 from tests.one_op import Node, T, graph_model, one_op_model
 from tests.oracle import litert, litert_interpreter
-from tflite_ort import ExportError, export_onnx
+from tflite_ort import BridgeError, ExportError, export_onnx
 from tflite_ort.export.presets import PRESETS, ROUNDED
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -324,6 +324,9 @@ def test_a_tensor_of_several_scales_is_a_typed_error() -> None:
     side = T((1, 2, 2, 3), INT8, [0.1, 0.2, 0.3], [0, 0, 0], axis=3)
     with pytest.raises(ExportError, match="no single scale"):
         export_onnx(one_op_model(Op.RELU, [side], [side], None, 2), for_="tract")
+    for op, inputs in ((Op.RSQRT, [side]), (Op.SQUARED_DIFFERENCE, [side, side])):
+        with pytest.raises(BridgeError, match="scale"):
+            export_onnx(one_op_model(op, inputs, [side], None, 2), for_="tract")
 
 
 @pytest.mark.parametrize(

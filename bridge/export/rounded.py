@@ -108,7 +108,10 @@ class Rounded(Inside):
 
     def _on_floats(self, operator: Operator, op: View) -> None:
         made = [view for view in op.outputs if self.is_codes(view.index)]
-        if op.op in CALLS or (made and self._keeps_steps(op, made)):
+        states = any(view is not None and view.is_variable for view in op.inputs)
+        if op.op not in CALLS and states:  # they are real numbers
+            self._on_reals(operator, op, made)
+        elif op.op in CALLS or (made and self._keeps_steps(op, made)):
             self._move(operator, op, made)
         elif op.op in _PRODUCTS and made and self._sums_steps(op):
             self._multiply(operator, op)
