@@ -15,11 +15,12 @@ from tests.lstm_models import Lstm
 from tests.models import model_path
 from tests.one_op import Node, T, graph_model, one_op_model
 from tests.oracle import litert, litert_interpreter
-from tflite_ort import ExportError, export_onnx
+from tflite_ort import BridgeError, ExportError, export_onnx
 from tflite_ort.export.presets import PRESETS, ROUNDED
 from tflite_ort.schema import (
     ActivationFunctionType,
     AddOptions,
+    BatchMatMulOptions,
     CastOptions,
     ConcatenationOptions,
     Conv2DOptions,
@@ -105,6 +106,21 @@ EXACT: list[tuple[Op, list[T], T, Any, int]] = [
         2,
     ),
     (
+        Op.BATCH_MATMUL,
+        [T((5, 40), **SIDE), T.constant(RNG.integers(-128, 128, (3, 40)).astype(np.int8), **SIDE)],
+        made(5, 3, scale=1.9),
+        BatchMatMulOptions(adj_y=True),
+        2,
+    ),
+    *(
+        (Op.SQUARED_DIFFERENCE, [X, T((1, 5, 6, 1), INT8, scale, -35)], made(1, 5, 6, 4), None, 2)
+        for scale in (0.003, 0.05, 0.4)
+    ),
+    *(
+        (Op.RSQRT, [T((9, 40), INT8, scale, -128)], T((9, 40), INT8, 0.147, -128), None, 2)
+        for scale in (4e-6, 0.0014, 0.3)
+    ),
+    (
         Op.CONCATENATION,
         [X, X],
         T((1, 5, 6, 8), **SIDE),
@@ -175,6 +191,13 @@ def test_halves_are_rounded_as_litert_does(zero_point: int) -> None:
 
 NEAR = [
     (Op.ADD, [X, T((1, 5, 6, 4), INT8, 0.11, 3)], made(1, 5, 6, 4), AddOptions(), 2),
+    (
+        Op.BATCH_MATMUL,
+        [T((2, 5, 40), **SIDE), T((2, 40, 3), INT8, 0.07, 9)],
+        made(2, 5, 3, scale=1.9),
+        BatchMatMulOptions(),
+        2,
+    ),
     (Op.SOFTMAX, [T((2, 9), **SIDE)], made(2, 9, scale=1 / 256, zero_point=-128), SOFTMAX, 2),
     (Op.LOGISTIC, [X], made(1, 5, 6, 4, scale=1 / 256, zero_point=-128), None, 2),
     (Op.ADD, [U8, U8], T((1, 5), UINT8, 0.09, 100), AddOptions(), 1),
@@ -301,6 +324,9 @@ def test_a_tensor_of_several_scales_is_a_typed_error() -> None:
     side = T((1, 2, 2, 3), INT8, [0.1, 0.2, 0.3], [0, 0, 0], axis=3)
     with pytest.raises(ExportError, match="no single scale"):
         export_onnx(one_op_model(Op.RELU, [side], [side], None, 2), for_="tract")
+    for op, inputs in ((Op.RSQRT, [side]), (Op.SQUARED_DIFFERENCE, [side, side])):
+        with pytest.raises(BridgeError, match="scale"):
+            export_onnx(one_op_model(op, inputs, [side], None, 2), for_="tract")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ them too, whatever the scales of both are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,8 +58,11 @@ class Reading(NamedTuple):
         return cls(float(scale / codes.scalar_scale), float(steps * scale), steps)
 
 
-def copied(op: View) -> Iterator[tuple[int, Reading]]:
-    """The inputs whose codes an operator copies to an output of another scale, by position.
+def copied(op: View, inputs: Sequence[int | None]) -> Iterator[tuple[int, int, Reading]]:
+    """The inputs whose codes an operator copies to an output of another scale: position and tensor.
+
+    Args:
+        inputs: the tensors of floats that it has as inputs.
 
     Raises:
         ExportError: its outputs have several scales.
@@ -70,10 +73,11 @@ def copied(op: View) -> Iterator[tuple[int, Reading]]:
     others = [each.quantization for each in op.outputs if each.is_quantized]
     if output is not None and not all(map(output.equals, others)):
         raise ExportError(f"{op.label}: its outputs have several scales, and floats have none")
-    for position, view in enumerate(op.inputs):
-        reading = Reading.of(view.quantization, output) if view and view.is_quantized else None
-        if reading is not None:
-            yield position, reading
+    for position, (view, source) in enumerate(zip(op.inputs, inputs, strict=True)):
+        if view is None or source is None or not view.is_quantized:
+            continue
+        if (reading := Reading.of(view.quantization, output)) is not None:
+            yield position, source, reading
 
 
 def _hidden(op: View) -> Quantization:

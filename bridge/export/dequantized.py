@@ -263,8 +263,8 @@ class Inside(_Rewritten):
         ]
         for view, reals in recurrent_constants(op):
             inputs[op.inputs.index(view)] = self._constant(view, reals, b"recurrent")
-        for position, reading in copied(op):
-            inputs[position] = self._read_as(inputs[position], reading)
+        for position, source, reading in copied(op, inputs):
+            inputs[position] = self._read_as(source, reading)
         return inputs
 
     def _read_as(self, source: int, reading: Reading | None) -> int:

@@ -43,6 +43,7 @@ from tflite_ort.opmap.onnx_graph.writing.quantized_moves import (
     say_zero_points,
 )
 from tflite_ort.opmap.onnx_graph.writing.recurrent_layers import squeeze_sequences, widen_inputs
+from tflite_ort.opmap.onnx_graph.writing.reversals import gather_reversals
 from tflite_ort.opmap.onnx_graph.writing.short_names import shorten_names
 from tflite_ort.opmap.onnx_graph.writing.signed_codes import make_signed
 from tflite_ort.opmap.onnx_graph.writing.told_shapes import tell_shapes
@@ -140,6 +141,8 @@ def _suit(model: ir.Model, preset: Preset) -> None:
         cut_uneven_pads(graph)
     if preset.last_reflections:
         reflect_last_axes(graph)
+    if preset.gathered_reversals and any(node.op_type == "Slice" for node in graph.nodes):
+        gather_reversals(graph, inferred(model))
     if preset.even_pools and any(node.op_type == "AveragePool" for node in graph.nodes):
         even_pools(graph, inferred(model))
     if preset.blocks_last and any(node.op_type == "DepthToSpace" for node in graph.nodes):

@@ -64,6 +64,7 @@ class Preset:
         bounded_tanhs: Tanh and Softplus read numbers up to 20 alone.
         wide_inputs: a GRU reads two numbers in a step at least.
         squeezed_sequences: what recurrent layers of one direction make is read by a Squeeze.
+        gathered_reversals: no Slice goes backwards.
         parted_mish: no node is x * tanh(softplus(x)).
         even_pads: transposed convolutions take off as much at both ends.
         even_pools: means of pools are padded as much at both ends.
@@ -92,6 +93,7 @@ class Preset:
     bounded_tanhs: bool = False
     wide_inputs: bool = False
     squeezed_sequences: bool = False
+    gathered_reversals: bool = False
     parted_mish: bool = False
     even_pads: bool = False
     even_pools: bool = False
@@ -229,6 +231,7 @@ PRESETS: Mapping[str, Preset] = {
         opset=17,
         quantization=ROUNDED,
         fixed=True,
+        gathered_reversals=True,
         unrolled=frozenset({"RNN"}),
         picked_boxes=True,
         channel_slopes=True,
@@ -255,6 +258,7 @@ PRESETS: Mapping[str, Preset] = {
         opset=17,
         quantization=FLOATS,
         fixed=True,
+        gathered_reversals=True,
         unrolled=SEQUENCES,
         even_pads=True,
         even_pools=True,

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from tflite_ort.base.records import replace as changed
 from tflite_ort.export.copied_codes import COPIES, MOVES, copied, shown
@@ -27,18 +28,24 @@ from tflite_ort.export.dequantized import (
     same_codes,
 )
 from tflite_ort.opmap.graph.quantized_nodes import dequantized as real_numbers
+from tflite_ort.opmap.idioms.rescaled_codes import Codes
+from tflite_ort.opmap.idioms.squares import factors, has_codes, step_of_floats, units_of_squares
 from tflite_ort.schema import (
     AddOptions,
+    CastOptions,
     DivOptions,
     ExportError,
+    GatherOptions,
     Model,
     MulOptions,
     Op,
     Operator,
     SubGraph,
+    SubOptions,
     TensorType,
     TensorView,
 )
+from tflite_ort.schema.arithmetic.code_functions import inverse_root_codes
 from tflite_ort.schema.values.semantics import quantized_range
 
 _PRODUCTS = frozenset({Op.CONV_2D, Op.DEPTHWISE_CONV_2D, Op.FULLY_CONNECTED, Op.TRANSPOSE_CONV})
@@ -49,6 +56,7 @@ _MEANS = frozenset({Op.AVERAGE_POOL_2D, Op.MEAN, Op.RESIZE_BILINEAR})
 # A factor that moves halves away from zero, and no other mean of less than 2000 codes past a half.
 _FARTHER = 1 + 2.0**-20
 Ends = tuple[float, float]
+Scales = npt.NDArray[np.float64]
 
 
 def rounds_all(model: Model) -> bool:
@@ -100,10 +108,19 @@ class Rounded(Inside):
 
     def _on_floats(self, operator: Operator, op: View) -> None:
         made = [view for view in op.outputs if self.is_codes(view.index)]
-        if op.op in CALLS or (made and self._keeps_steps(op, made)):
+        states = any(view is not None and view.is_variable for view in op.inputs)
+        if op.op not in CALLS and states:  # they are real numbers
+            self._on_reals(operator, op, made)
+        elif op.op in CALLS or (made and self._keeps_steps(op, made)):
             self._move(operator, op, made)
         elif op.op in _PRODUCTS and made and self._sums_steps(op):
             self._multiply(operator, op)
+        elif op.op is Op.BATCH_MATMUL and made and _are_single(op):
+            self._multiply_both(operator, op)
+        elif op.op is Op.RSQRT and made and op["input"].type is TensorType.INT8:
+            self._look_up(op)
+        elif op.op is Op.SQUARED_DIFFERENCE and made and (step := _step_of_squares(op)):
+            self._square(op, step)
         else:
             self._on_reals(operator, op, made)
 
@@ -118,8 +135,8 @@ class Rounded(Inside):
             None if view is None else self._steps_of(op, position, view)
             for position, view in enumerate(op.inputs)
         ]
-        for position, reading in copied(op):
-            inputs[position] = self._added(inputs[position], reading.steps, op.outputs[0])
+        for position, source, reading in copied(op, inputs):
+            inputs[position] = self._added(source, reading.steps, op.outputs[0])
         raw = {view.index: self._raw(view) for view in made if op.op in _MEANS}
         outputs = [raw.get(index, self._place(index)) for index in operator.outputs]
         self._append(operator, inputs, outputs, plain=False)
@@ -195,18 +212,63 @@ class Rounded(Inside):
             sums = self._constant(bias, bias.data.astype(np.float32), b"steps")
             places[bias.index] = sums
         inputs = [None if i is None else places.get(i, i) for i in operator.inputs]
-        raw = self._raw(op.output)
-        self._append(operator, inputs, [raw], plain=clamp(op) != (None, None))
         scales = weights.quantization.scale.astype(np.float64).reshape(-1)
-        factor = (_scale(data) * scales / _scale(op.output)).astype(np.float32)
-        scaled = self._raw(op.output)
-        self.emit(
-            Op.MUL,
-            [raw, self._number(factor if len(factor) > 1 else factor[0])],
-            scaled,
-            MulOptions(),
-        )
+        self._sum_up(operator, op, inputs, _scale(data) * scales)
+
+    def _multiply_both(self, operator: Operator, op: View) -> None:
+        """A product of steps and steps."""
+        inputs, scale = list[int | None](), np.ones(1)
+        for position, view in enumerate(op.present_inputs()):
+            inputs.append(self._steps_of(op, position, view))
+            scale *= _scale(view)
+        self._sum_up(operator, op, inputs, scale)
+
+    def _sum_up(
+        self, operator: Operator, op: View, inputs: Sequence[int | None], scales: Scales
+    ) -> None:
+        """An operator whose sums have these scales, one or one for each channel."""
+        raw, scaled = self._raw(op.output), self._raw(op.output)
+        self._append(operator, inputs, [raw], plain=clamp(op) != (None, None))
+        factor = (scales / _scale(op.output)).astype(np.float32)
+        factors = self._number(factor if len(factor) > 1 else factor[0])
+        self.emit(Op.MUL, [raw, factors], scaled, MulOptions())
         self._round(scaled, _bounds(op, op.output), self._place(op.output.index))
+
+    def _look_up(self, op: View) -> None:
+        """RSQRT, whose fixed point floats do not give, in a table of all codes."""
+        source, target = Codes.of(op["input"]), Codes.of(op.output)
+        roots = inverse_root_codes(
+            np.maximum(source.steps(), 0), np.float32(source.scale), np.float32(target.scale)
+        )
+        low, high = _steps(op.output)
+        table = np.clip(roots, low, high).astype(np.float32)
+        moved = self._added(self._place(op["input"].index), -_steps(op["input"])[0], op["input"])
+        place = self.add(self.tensors[moved], "/place", type=TensorType.INT32, is_variable=False)
+        kinds = {"in_data_type": TensorType.FLOAT32, "out_data_type": TensorType.INT32}
+        self.emit(Op.CAST, [moved], place, CastOptions(**kinds))
+        output = self._place(op.output.index)
+        self.emit(Op.GATHER, [self._number(table), place], output, GatherOptions())
+
+    def _square(self, op: View, step: float) -> None:
+        """SQUARED_DIFFERENCE as TFLite rounds it: both operands, and what they make."""
+        units = units_of_squares(op)
+        rounded = []
+        for position, ratio in enumerate(units.operands):
+            view = op.inputs[position]
+            assert view is not None
+            value = self._steps_of(op, position, view)
+            for factor in factors(ratio):
+                if factor != 1.0:
+                    scaled, whole = self._raw(view), self._raw(view)
+                    self.emit(Op.MUL, [value, self._number(factor)], scaled, MulOptions())
+                    self.emit(Op.ROUND, [scaled], whole)
+                    value = whole
+            rounded.append(value)
+        difference, square, parts = (self._raw(op.output) for _ in range(3))
+        self.emit(Op.SUB, rounded, difference, SubOptions())
+        self.emit(Op.MUL, [difference, difference], square, MulOptions())
+        self.emit(Op.DIV, [square, self._number(step)], parts, DivOptions())
+        self._round(parts, _bounds(op, op.output), self._place(op.output.index))
 
     def _on_reals(self, operator: Operator, op: View, made: Sequence[TensorView]) -> None:
         inputs = self._operands(op)
@@ -252,6 +314,21 @@ class Rounded(Inside):
         whole = self.add(self.tensors[output], "/whole", is_variable=False)
         self.emit(Op.ROUND, [source], whole)
         self._clip(whole, *ends, output)
+
+
+def _are_single(op: View) -> bool:
+    """Whether all operands are 8-bit codes of one scale."""
+    return all(
+        view.type in _CODES and view.quantization is not None and not view.quantization.per_channel
+        for view in op.present_inputs()
+    )
+
+
+def _step_of_squares(op: View) -> float | None:
+    """What squares are divided by such that floats round them as TFLite does."""
+    if op.output.type is not TensorType.INT8 or not has_codes(op):
+        return None
+    return step_of_floats(units_of_squares(op).square)
 
 
 def _scale(view: TensorView) -> float:

@@ -49,16 +49,21 @@ class Units(NamedTuple):
 def takes_squares(op: View, g: Graph) -> bool:
     """Whether the target wants TFLite's codes, and TFLite has any: it ends the process where the
     square of a unit is one of the result's and more."""
-    return g.target.exact and op.output.is_quantized and _units(op).square < 1
+    return g.target.exact and op.output.is_quantized and has_codes(op)
+
+
+def has_codes(op: View) -> bool:
+    """Whether TFLite has any codes of squares."""
+    return units_of_squares(op).square < 1
 
 
 def write_squares(op: View, g: Graph) -> None:
     """Write the output of SQUARED_DIFFERENCE as TFLite rounds it."""
-    output, units = op.output, _units(op)
+    output, units = op.output, units_of_squares(op)
     leave_many_to_numpy(g, output.shape, "codes")
     operands = list(zip(op.present_inputs(), units.operands, strict=True))
-    layout, step = g.layout(*op.present_inputs()), _step_of_floats(units.square)
-    if step is None or not all(_rounds_as_floats(Codes.of(t), x) for t, x in operands):
+    layout, step = g.layout(*op.present_inputs()), step_of_floats(units.square)
+    if step is None or not all(rounds_as_floats(Codes.of(t), x) for t, x in operands):
         x, y = (_in_double(g, tensor, ratio, layout, output.rank) for tensor, ratio in operands)
         largest = float(_LARGEST << _BITS) ** 2
         square = rescaled(g, _squared(g, x, y), units.square, largest, bits=9)
@@ -70,7 +75,8 @@ def write_squares(op: View, g: Graph) -> None:
     g.write(output, codes, layout=layout, domain=Domain.STORED)
 
 
-def _units(op: View) -> Units:
+def units_of_squares(op: View) -> Units:
+    """What an operator multiplies codes and squares by."""
     first, second = op.present_inputs()
     return Units.of(Codes.of(first), Codes.of(second), Codes.of(op.output))
 
@@ -86,7 +92,7 @@ def _in_double(g: Graph, tensor: TensorView, ratio: float, layout: Layout, rank:
 
 
 def _in_floats(g: Graph, tensor: TensorView, ratio: float, layout: Layout, rank: int) -> ir.Value:
-    factor, right = _factors(ratio)
+    factor, right = factors(ratio)
     value = g.read_steps(tensor, factor, layout=layout, rank=rank)
     if factor != int(factor):
         value = g.op("Round", value)
@@ -95,16 +101,16 @@ def _in_floats(g: Graph, tensor: TensorView, ratio: float, layout: Layout, rank:
     return value
 
 
-def _factors(ratio: float) -> tuple[float, float]:
-    """The factors before the first and the second rounding; 1.0 stands for none."""
+def factors(ratio: float) -> tuple[float, float]:
+    """The factors of steps before the first and the second rounding; 1.0 stands for none."""
     factor, shift = first_factor(ratio)
     return float(factor) * 2**_BITS, 2.0 ** -float(shift) * _AWAY if shift else 1.0
 
 
 @lru_cache(maxsize=256)
-def _rounds_as_floats(codes: Codes, ratio: float) -> bool:
+def rounds_as_floats(codes: Codes, ratio: float) -> bool:
     """Whether float32 rounds every code to the common unit as TFLite does."""
-    steps, (factor, right) = codes.steps(), _factors(ratio)
+    steps, (factor, right) = codes.steps(), factors(ratio)
     made = np.rint(steps * np.float32(factor))
     if right != 1.0:
         made = np.rint(made * np.float32(right))
@@ -113,7 +119,7 @@ def _rounds_as_floats(codes: Codes, ratio: float) -> bool:
 
 # An operator is translated twice, and operators of a network share scales.
 @lru_cache(maxsize=256)
-def _step_of_floats(unit: float) -> float | None:
+def step_of_floats(unit: float) -> float | None:
     """What float32 divides squares by, such that it rounds all that are not cut as TFLite does."""
     most = min(2 * _LARGEST << _BITS - 1, int(np.sqrt(2 * (_LARGEST + 1) / unit)) + 1)
     squares = np.arange(most + 1, dtype=np.int64) ** 2
