@@ -36,7 +36,7 @@ def test_a_small_file_has_a_size_and_one_node(tmp_path: Path) -> None:
     size = path.with_suffix(".onnx").stat().st_size
     assert f"add.onnx: {size / 1e3:.1f} kB, opset 21, 1 node\n" in said
     assert "input   in0   float32  4" in said
-    assert f"next: tflite-ort export {path} {path.with_suffix('.onnx')} --check" in said
+    assert "next: the same command with --check compares" in said  # all its options count
     batched = call("export", path, "--batch", "N", "--check", "--verbose").output
     assert "open: N of in0, N of in1" in batched
     assert "next: onnxruntime.InferenceSession(" in batched

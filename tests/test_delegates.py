@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from tflite_ort.opmap import Graph
 from tflite_ort.plan.build import make_plan
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.providers import plugins
-from tflite_ort.providers.available import provider_reports
+from tflite_ort.providers.available import missing_providers, provider_reports
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.session import ORT_VERSION
 from tflite_ort.providers.traits import CPU
@@ -43,6 +44,7 @@ from tflite_ort.specialize.specialization import specialize
 
 # It is compiled into every wheel and takes none of our nodes.
 AZURE = "AzureExecutionProvider"
+RTX = "NvTensorRTRTXExecutionProvider"
 
 WITHOUT_MUL = ExecutionProviderDelegate(CPU, max_versions={Op.MUL: 0})
 FIRST_VERSIONS = ExecutionProviderDelegate(CPU, max_versions=dict.fromkeys(Op, 1))
@@ -256,7 +258,17 @@ def test_reports_tell_of_providers_devices_and_problems(package: str) -> None:
     assert (cpu.source, cpu.version, cpu.problem) == ("onnxruntime", ORT_VERSION, "")
     assert cpu.devices[0].startswith("CPU")
     (broken,) = (row for row in reports if row.source == package)
+    assert broken.name == "BrokenExecutionProvider"
     assert "libbroken.so" in broken.problem
+
+
+def test_a_provider_whose_package_is_there_is_not_called_missing(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although it has no device here, or cannot be loaded."""
+    assert "tensorrt-rtx" in dict(missing_providers(provider_reports()))
+    monkeypatch.setattr(import_module(package), "get_ep_names", lambda: [RTX])
+    assert "tensorrt-rtx" not in dict(missing_providers(provider_reports()))
 
 
 def test_inspect_says_why_the_next_delegate_took_over(tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ def _export(
         print(json.dumps(record), file=sys.stderr if quiet else sys.stdout)
     elif not quiet:
         size = _written_bytes(exported, Path(target))
-        print_summary(exported, model, Path(target), size, differences, verbose=verbose)
+        print_summary(exported, Path(target), size, differences, verbose=verbose)
 
 
 def _refuse_unused(context: typer.Context, *, stateful: bool | None, to_file: bool) -> None:

@@ -11,7 +11,6 @@ import onnx
 import typer
 
 from tflite_ort.command.terminal import count_text, new_console, new_table, say, size_text
-from tflite_ort.decode.decoding import PROPERTY
 from tflite_ort.providers.exported_state import first_state
 
 Verbose = Annotated[bool, typer.Option("--verbose", help="Also count the nodes of each kind.")]
@@ -19,7 +18,6 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Also count the nodes o
 
 def print_summary(
     exported: onnx.ModelProto,
-    model: Path,
     target: Path,
     size: int,
     checked: Mapping[str, str],
@@ -57,9 +55,7 @@ def print_summary(
     if checked:
         say(f"next: onnxruntime.InferenceSession({str(target)!r}) in Python")
     else:
-        is_decoded = any(each.key == PROPERTY for each in exported.metadata_props)
-        how = "the same command with" if is_decoded else f"tflite-ort export {model} {target}"
-        say(f"next: {how} --check compares the results")
+        say("next: the same command with --check compares the results")
 
 
 def _type(value: onnx.ValueInfoProto) -> str:

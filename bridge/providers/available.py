@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from tflite_ort.base.records import record
 from tflite_ort.providers.names import TO_BE_HAD, said_name
-from tflite_ort.providers.packages import package_library, plugin_packages
+from tflite_ort.providers.packages import package_library, package_providers, plugin_packages
 from tflite_ort.providers.plugins import load_library
 from tflite_ort.providers.provider import Device, Provider
 from tflite_ort.providers.session import ORT_VERSION, available_providers, devices
@@ -78,13 +78,17 @@ def load_plugins() -> None:
 
 
 def _of_package(package: str) -> list[ProviderReport]:
+    said = ["-"]
+    with suppress(DelegateError):
+        said = package_providers(package) or said
     try:
         library = package_library(package)
         names = load_library(library)
+        problem = "no device on this machine"
     except DelegateError as error:
-        return [ProviderReport("-", package, "-", (), str(error))]
+        names, problem = [], str(error)
     if not names:
-        return [ProviderReport("-", package, "-", (), "no device on this machine")]
+        return [ProviderReport(name, package, "-", (), problem) for name in said]
     found = [each for each in devices() if each.library == library]
     versions = {each.provider: each.version for each in found}
     return [

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.base.records import replace
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.schema import Op, OperatorView, Quantization, TensorType
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.values.semantics import quantized_activation_bounds
@@ -31,7 +32,7 @@ _LARGEST = 2**31 - 1
 _AT_A_TIME = 8
 
 
-def with_finer_weights(op: OperatorView[Any]) -> OperatorView[Any]:
+def with_finer_weights(op: OperatorView[Any], g: Graph) -> OperatorView[Any]:
     """`op` with weights and a bias of a 16th of their unit, such that ONNX Runtime rounds its sums
     as LiteRT does, but where less than a 32nd of a product decides; `op` as it is where XNNPACK
     takes it, or 32 bits do not hold the sums."""
@@ -50,7 +51,9 @@ def with_finer_weights(op: OperatorView[Any]) -> OperatorView[Any]:
     added = None if bias is None else bias.data
     given = np.zeros(channels, np.int64) if added is None else added.reshape(-1).astype(np.int64)
     finer = given * _FINER + np.where(_rounded_upwards(op, channels), _moves(x, w, y), 0)
-    fine_codes = codes.astype(np.int8) * np.int8(_FINER)
+    fine_codes = g.constants.part(
+        filter.constant, "finer", lambda: codes.astype(np.int8) * np.int8(_FINER)
+    )
     sums = np.abs(fine_codes.astype(np.int64)).sum(axis=tuple({*range(filter.rank)} - {axis}))
     if (np.abs(finer) + 255 * sums).max(initial=0) > _LARGEST:
         return op
