@@ -157,7 +157,7 @@ class Target:
         channels_last: images of 8-bit codes change their layout by Transposes. ONNX Runtime's own
             layers of codes have one before and one after them, of which two cancel.
         code_tables: codes become other codes by a LeakyRelu, which ONNX Runtime makes one lookup.
-            Functions of few codes along one axis are a Gather.
+            Functions of few codes along the last axis are a Gather.
         no_loops: why another delegate has a WHILE that becomes a Loop or a Scan; empty: it has not.
         no_floats: why floats are not moved, unless they are codes times a scale; empty: they are.
         channels_first: the names of the graph's own inputs and outputs that have their channels

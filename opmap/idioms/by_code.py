@@ -73,11 +73,11 @@ def looked_up(
 
 
 def is_short_row(g: Graph, tensor: TensorView) -> bool:
-    """Whether codes along a single axis are looked up in the time of two nodes of reals."""
+    """Whether codes along the last axis alone are looked up in the time of two nodes of reals."""
     shape = tensor.shape
     if not g.target.code_tables or not is_known(*shape):
         return False
-    return max(shape, default=1) == prod(shape) <= _SHORT
+    return shape[-1:] == (prod(shape),) and shape[-1] <= _SHORT
 
 
 def by_tabulated_code(op: OperatorView[Any], g: Graph) -> bool:

@@ -438,7 +438,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "layers in tiles",
         *(_SESSION, "nodes.tiled_layers:multiply_in_tiles", sought.QLINEAR, tiles),
-        *(_EXACT, "1.3 ResNet 50", _TESTS + "test_tiled_layers.py"),
+        *(_EXACT, "1.17 ResNetV2", _TESTS + "test_tiled_layers.py"),
     ),
     Rule(
         "signed weights in pairs",
