@@ -185,9 +185,10 @@ def _saved(maps: Iterable[ir.Value], channels: int, uses: Uses, block: int) -> f
         by_cell = costs.moved * channels if readers else 0.0
         for node in readers:
             outputs, _, *window = weights_of(node).shape
+            strides: Any = node.attributes.get("strides", (1, 1))
             # That of a window to one channel becomes depthwise, see `_divided`.
             more = 1 - channels if outputs == 1 < prod(window) else block - channels
-            results = -(-outputs // block) / prod(node.attributes.get("strides", (1, 1)))
+            results = -(-outputs // block) / prod(strides)
             products = costs.product * prod(window) * more
             by_cell += results * (costs.read * channels - products)
         saved += by_cell * _cells(value) + (costs.node if readers else 0.0)
