@@ -349,7 +349,7 @@ BARS = {
     "tflm__dtln_noise_suppression.tflite": 1.13,
     "mlperf-tiny__kws_ref_model.tflite": 0.71,
     "tf__lstm_seq_f32.tflite": 1.11,  # an LSTM, and a Scan of the same weights for its clip
-    "tf__bilstm_f32.tflite": 1.37,
+    "tf__bilstm_f32.tflite": 1.38,
     "tf__bilstm_i8.tflite": 1.42,  # states that a file without them takes 1.24 for
     "tflm__trained_lstm_int8.tflite": 1.31,
 }
