@@ -236,7 +236,7 @@ def started(folder: Path, *more: str) -> subprocess.Popen[str]:
 
 
 def finished(process: subprocess.Popen[str]) -> list[str]:
-    answer, _ = process.communicate(timeout=120)
+    answer, _ = process.communicate(timeout=300)
     assert process.returncode == 0
     return answer.split()
 

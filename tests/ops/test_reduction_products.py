@@ -223,4 +223,4 @@ def test_time_of_a_long_product_of_codes() -> None:
     codes = np.random.default_rng(0).integers(-99, 127, 1 << 20, np.int8)
     start = process_time()
     ours(case.model(), [codes])
-    assert process_time() - start < 2
+    assert process_time() - start < 3
