@@ -36,25 +36,20 @@ def with_finer_weights(op: OperatorView[Any], g: Graph) -> OperatorView[Any]:
     """`op` with weights and a bias of a 16th of their unit, such that ONNX Runtime rounds its sums
     as LiteRT does, but where less than a 32nd of a product decides; `op` as it is where XNNPACK
     takes it, or 32 bits do not hold the sums."""
-    input, filter, bias, made = op["input"], op["filter"], op.get("bias"), op.output
-    if not (filter.type is TensorType.INT4 and input.type is made.type is TensorType.INT8):
+    if not _is_left_by_xnnpack(op):
         return op
-    x, w, y, codes = input.quantization, filter.quantization, made.quantization, filter.data
-    if x is None or w is None or y is None or codes is None or w.zero_point.any():
-        return op
-    if x.per_channel or y.per_channel:
-        return op
-    if bias is not None and (bias.data is None or bias.type is not TensorType.INT32):
-        return op
-    axis = filter.rank - 1 if op.op is Op.DEPTHWISE_CONV_2D else 0
+    input, filter, bias = op["input"], op["filter"], op.get("bias")
+    x, w, y, codes = input.quantization, filter.quantization, op.output.quantization, filter.data
+    assert x and w and y and codes is not None
+    axis, added = _axis(op), None if bias is None else bias.data
     channels = filter.shape[axis]
-    added = None if bias is None else bias.data
     given = np.zeros(channels, np.int64) if added is None else added.reshape(-1).astype(np.int64)
     finer = given * _FINER + np.where(_rounded_upwards(op, channels), _moves(x, w, y), 0)
     fine_codes = g.constants.part(
         filter.constant, "finer", lambda: codes.astype(np.int8) * np.int8(_FINER)
     )
-    sums = np.abs(fine_codes.astype(np.int64)).sum(axis=tuple({*range(filter.rank)} - {axis}))
+    others = tuple({*range(filter.rank)} - {axis})
+    sums = np.abs(fine_codes, dtype=np.int16).sum(axis=others, dtype=np.int64)
     if (np.abs(finer) + 255 * sums).max(initial=0) > _LARGEST:
         return op
     scale = (w.scale / np.float32(_FINER)).astype(np.float32)
@@ -70,6 +65,30 @@ def with_finer_weights(op: OperatorView[Any], g: Graph) -> OperatorView[Any]:
         quantization=None,
     )
     return replace(op, inputs=(input, weights, biases))
+
+
+def _axis(op: OperatorView[Any]) -> int:
+    """The axis of the filter along which its output channels are."""
+    return op["filter"].rank - 1 if op.op is Op.DEPTHWISE_CONV_2D else 0
+
+
+def _is_left_by_xnnpack(op: OperatorView[Any]) -> bool:
+    """Whether a layer has int8 codes and constant 4-bit weights, with scales and a bias that fit
+    each other."""
+    input, filter, bias, made = op["input"], op["filter"], op.get("bias"), op.output
+    if not (filter.type is TensorType.INT4 and input.type is made.type is TensorType.INT8):
+        return False
+    x, w, y = (each.quantization for each in (input, filter, made))
+    if x is None or w is None or y is None or filter.data is None or x.per_channel or y.per_channel:
+        return False
+    channels = filter.shape[_axis(op)]
+    along = w.scale.size == 1 or (w.axis == _axis(op) and w.scale.size == channels)
+    finest = np.finfo(np.float32).tiny * _FINER
+    if not along or w.zero_point.any() or w.scale.min(initial=1) < finest:
+        return False
+    if bias is None:
+        return True
+    return bias.data is not None and bias.type is TensorType.INT32 and bias.data.size == channels
 
 
 def _moves(x: Quantization, w: Quantization, y: Quantization) -> npt.NDArray[np.int64]:

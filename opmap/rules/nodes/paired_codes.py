@@ -185,9 +185,12 @@ class _Paired:
             moves = node.op_type in _MOVES and not node.domain
             moved = _places(node) if moves and found.issuperset(map(id, node.outputs)) else ()
             for place, value in enumerate(node.inputs):
-                second = place in moved or (node.op_type == "MatMul" and place == 1)
-                (found if second else others).add(id(value))
-            found -= others
+                key = id(value)
+                if key not in others and (place in moved or _is_second(node, place)):
+                    found.add(key)
+                else:
+                    others.add(key)
+                    found.discard(key)
         known = (node for node in wide if _present(node.inputs[0]).const_value is None)
         return {id(node) for node in known if node.op_type == _DQ and id(node.outputs[0]) in found}
 
@@ -280,6 +283,11 @@ class _Paired:
         made = ir.Value(f"{name}_out") if made is None else made
         self._nodes.append(ir.Node(op, inputs, [made], attributes=attributes, name=name))
         return made
+
+
+def _is_second(node: ir.Node, place: int) -> bool:
+    """Whether an input is the second factor of a product."""
+    return node.op_type == "MatMul" and place == 1
 
 
 def _is_wide(node: ir.Node) -> bool:
