@@ -63,10 +63,8 @@ _PARTS = frozenset({"Clip", "HardSigmoid", "HardSwish", "LeakyRelu"})
 _IN_BLOCKS = _POOLS | {"Add", "Gelu", "Mul", "Relu", "Sigmoid", "Tanh"}
 # Nodes that put their results into blocks, and those that would be better off with blocks.
 _BLOCKED = _IN_BLOCKS | _PARTS | {"Conv", "Resize"}
-
-
-# ONNX Runtime reads maps in blocks whose channels are a multiple of this. Maps of less than
-# a block dense layers read unblocked all the same.
+# ONNX Runtime reads maps in blocks whose channels are a multiple of this. Dense layers read maps of
+# less than a block unblocked all the same.
 _ALIGNED = 4
 
 
@@ -135,7 +133,8 @@ def _widen_all(graph: ir.Graph, uses: Uses, block: int) -> None:
         if layer is None or not layer.is_dense or id(node.outputs[0]) in seen:
             continue
         channels = len(layer.weights)
-        if 1 < channels < block or channels % _ALIGNED:
+        # A map of one channel may be broadcast to others.
+        if channels > 1 and (channels < block or channels % _ALIGNED):
             by_channel = partial(_by_channel, channels)
             tied = tied_maps(uses, node.outputs[0], channels, _FloatLayer.of, by_channel)
             seen.update(tied)
