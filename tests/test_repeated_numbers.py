@@ -45,6 +45,13 @@ def test_what_has_no_long_runs() -> None:
     assert signs is not None and np.signbit(signs.numbers)[1] and np.isnan(signs.numbers)[2]
 
 
+def test_a_matrix_of_few_columns_has_no_waves() -> None:
+    zeros = np.zeros((1 << 14, 2), np.float32)
+    zeros[5] = -0.0
+    for array in (zeros, zeros[:, :1], zeros.reshape(-1, 4)):
+        assert waves_of(np.ascontiguousarray(array)) is None
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("rows", "length", "kept"),

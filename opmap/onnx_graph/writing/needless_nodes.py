@@ -40,8 +40,8 @@ def without_needless_nodes(graph: ir.Graph, known: Known, *, reduced: bool = Tru
     Args:
         reduced: reductions leave out the axes that a Reshape behind them would.
     """
-    _Cleaning(graph, known, reduced=reduced).run(graph)
     _drop_choices(graph)
+    _Cleaning(graph, known, reduced=reduced).run(graph)
     graph.drop_unread()
 
 

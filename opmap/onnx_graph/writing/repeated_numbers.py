@@ -12,10 +12,9 @@ from tflite_ort.opmap.onnx_graph.writing.table_nodes import TableNodes
 
 Array = npt.NDArray[Any]
 
-# A run has so many equal numbers at least, and a constant so many numbers at most. Shorter ones,
-# such as the biases of a layer, stay what readers look for.
+# A run has so many equal numbers at least, and a constant so many numbers at most.
 _LEAST, _MOST = 4, 1 << 12
-_WIDE = 8  # bytes of a number
+_WIDE = 8  # bytes of a number; those of fewer, such as biases, readers look for as constants
 # Matrices of less numbers take about as much room as the places of their waves; larger ones are not
 # written.
 _WAVES, _MOST_WAVES = 1 << 14, 1 << 24
@@ -95,14 +94,14 @@ def waves_of(array: Array) -> Waves | None:
     if array.ndim != 2 or array.dtype.kind != "f" or not _WAVES <= array.size < _MOST_WAVES:
         return None
     rows, columns = array.shape
-    if columns % _PAIR:
+    kept = columns // _PAIR
+    if columns % _PAIR or kept < _PAIR:
         return None
-    matrix = array.reshape(rows, -1, _PAIR)
-    kept = matrix.shape[1]
+    matrix = array.reshape(rows, kept, _PAIR)
     if not (_all_equal(matrix[0]) and _all_equal(matrix[:, 0])):
         return None
     for length in (kept, 2 * kept - 2, 2 * kept - 1):
-        places = np.outer(np.arange(rows), np.arange(kept)) % max(length, 1)
+        places = np.outer(np.arange(rows), np.arange(kept)) % length
         pairs = np.zeros((length, _PAIR), array.dtype)
         pairs[places] = matrix
         if pairs[places].tobytes() == array.tobytes():
