@@ -123,6 +123,8 @@ class _OpenRows(PlainGraph):
     def _while(self, op: View, operator: Operator) -> Operator:
         """A WHILE whose states that differ between the samples begin with a row for each."""
         test, body = op.bodies
+        if test.variables or body.variables:
+            raise Unbatchable("it calls a subgraph that has variables")
         inputs, places = op.present_inputs(), self._states(op)
         given = {place for place, tensor in enumerate(inputs) if self._differs(tensor)}
         states = [

@@ -15,7 +15,14 @@ from tests.ops.test_state import BELOW, COUNT, FLAG, STATE, add, floats, mul
 from tests.oracle import litert_interpreter
 from tests.subgraph_models import Sub, check_invokes, invoked, model_of
 from tflite_ort import export_onnx
-from tflite_ort.schema import ActivationFunctionType, IfOptions, Op, RNNOptions, WhileOptions
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    IfOptions,
+    Op,
+    RNNOptions,
+    Unbatchable,
+    WhileOptions,
+)
 
 Array = npt.NDArray[Any]
 
@@ -75,3 +82,11 @@ def test_a_variable_tensor_of_a_called_subgraph_starts_anew(name: str) -> None:
         named = {v.name: x for v, x in zip(session.get_inputs(), feeds, strict=True)}
         (want,) = invoked(interpreter, feeds)
         assert_close(session.run(None, named)[0], want, 0, 1e-6, name)
+
+
+@pytest.mark.parametrize("size", ["n", 3])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_batch_of_it_is_refused(name: str, size: str | int) -> None:
+    """The variable has a row for one sample."""
+    with pytest.raises(Unbatchable, match="it uses a variable or table of the model"):
+        export_onnx(CALLS[name][0], input_shapes={"x": (size, 2)})
