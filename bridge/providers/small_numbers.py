@@ -48,8 +48,8 @@ def small_as_zero(run: Callable[..., Any]) -> Callable[..., Any]:
             own = _Environment()
         place = ctypes.addressof(own)
         get(place)
-        put(ctypes.addressof(changed))
         try:
+            put(ctypes.addressof(changed))
             return run(*arguments)
         finally:
             put(place)
