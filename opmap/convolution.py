@@ -65,7 +65,8 @@ _PERMUTATIONS = {
 @translator(Op.CONV_2D, versions=(1, 8), check=check_operands)
 def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     """Conv with the filter [out, kh, kw, in / groups] as [out, in / groups, kh, kw]."""
-    op = with_finer_weights(op, g)
+    if op["filter"].type is TensorType.INT4:
+        op = with_finer_weights(op, g)
     input, filter = op["input"], op["filter"]
     if input.type is TensorType.INT16 and _convolved_exactly(op, g):
         return
@@ -79,7 +80,8 @@ def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
 @translator(Op.DEPTHWISE_CONV_2D, versions=(1, 7), check=check_operands)
 def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> None:
     """Conv with one group for every input channel; as in TFLite the shapes give the multiplier."""
-    op = with_finer_weights(op, g)
+    if op["filter"].type is TensorType.INT4:
+        op = with_finer_weights(op, g)
     input = op["input"]
     if input.type is TensorType.INT16 and _convolved_exactly(op, g):
         return
