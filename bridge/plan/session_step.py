@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
@@ -248,12 +248,26 @@ def saves_time(operators: Sequence[OperatorView[Any]]) -> bool:
     """Whether two threads are likely to run these operators sooner than one.
 
     ONNX Runtime hands most layers to all threads of a session, small ones too, and waits for them.
-    So a layer that takes less than handing it over is slower with two threads.
+    So a layer that takes less than handing it over is slower with two threads. How often a loop
+    runs is not known: it is slower where its body takes less than handing over two layers.
     """
-    if any(op.bodies or not is_known(*x.shape) for op in operators for x in op.outputs):
+    costs = layer_costs()
+    bodies = [body.operators for op in operators for body in op.bodies]
+    longest = max((sum(map(_microseconds, _with_bodies(body))) for body in bodies), default=0.0)
+    if longest > 2 * costs.handed_over:
         return True
-    times, costs = [_microseconds(op) for op in operators], layer_costs()
+    if not all(is_known(*x.shape) for op in operators for x in op.outputs):
+        return True
+    times = map(_microseconds, operators)
     return sum(time / 2 - costs.handed_over for time in times if time > costs.shared) > 0
+
+
+def _with_bodies(operators: Sequence[OperatorView[Any]]) -> Iterator[OperatorView[Any]]:
+    """The operators, and those of the subgraphs that they call."""
+    for op in operators:
+        yield op
+        for body in op.bodies:
+            yield from _with_bodies(body.operators)
 
 
 def _microseconds(op: OperatorView[Any]) -> float:
