@@ -58,5 +58,7 @@ def loop(units: int) -> bytes:
 
 @pytest.mark.parametrize("make", [network, loop])
 @pytest.mark.parametrize(("units", "saved"), [(16, False), (64, False), (1024, True)])
-def test_small_layers_stay_on_one_thread(make: Callable[[int], bytes], units: int, saved: bool) -> None:
+def test_small_layers_stay_on_one_thread(
+    make: Callable[[int], bytes], units: int, saved: bool
+) -> None:
     assert saves_time(operators(read_model(make(units)))) is saved
