@@ -143,6 +143,15 @@ def test_a_reduction_that_others_read_keeps_its_axes() -> None:
     assert len(b.check(flat, b.op("Sub", b.x, mean), x=X)) == 3
 
 
+@pytest.mark.parametrize("kept", [False, True])
+def test_equal_reductions_of_two_shapes_have_names_of_their_own(kept: bool) -> None:
+    b = Build(2, 3, 4)
+    one, other = (b.op("ReduceMean", b.x, b.ints(2), keepdims=1) for _ in range(2))
+    first = b.op("Sub", b.x, one) if kept else b.op("Reshape", one, b.ints(2, 3))
+    b.check(first, b.op("Reshape", other, b.ints(2, 3)), x=X)
+    assert len({node.name for node in b.graph.nodes}) == len(b.graph.nodes)
+
+
 def test_joins_in_a_row_are_one() -> None:
     b = Build(2, 3, 4)
     once = b.op("Concat", b.x, b.op("Neg", b.x), axis=1)

@@ -68,6 +68,8 @@ class _Cleaning:
         # Those of a state have first values, and others when the graph runs.
         self._given = set(map(id, graph.inputs))
         self._reads = graph.read_counts()
+        # By a node that took the name of another one, its own.
+        self._own_names: dict[int, str] = {}
 
     def run(self, graph: ir.Graph) -> None:
         """A graph, and then its bodies. What a body gives is left as it is, and a body computes
@@ -83,6 +85,15 @@ class _Cleaning:
             if not any(id(value) in ends for value in node.outputs):
                 self._leave_out(node, made)
         graph.nodes = ir.leading_to(graph.outputs, graph.nodes)
+        self._part_names(graph.nodes)
+
+    def _part_names(self, nodes: Sequence[ir.Node]) -> None:
+        """Give a node its own name again, where the other one stays or several took its name."""
+        taken = {node.name for node in nodes if id(node) not in self._own_names}
+        for node in nodes:
+            if id(node) in self._own_names and node.name in taken:
+                node.name = self._own_names[id(node)]
+            taken.add(node.name)
 
     def _leave_out(self, node: ir.Node, made: dict[Hashable, Sequence[ir.Value]]) -> None:
         """Note what stands for the outputs of a node, if that is there.
@@ -154,6 +165,7 @@ class _Cleaning:
         gone = {int(axis) % len(shape) for axis in axes.reshape(-1)}
         left = [size for axis, size in enumerate(shape) if axis not in gone]
         if left == self._known.sizes(node.outputs[0]):
+            self._own_names[id(node)] = node.name
             node.op_type, node.name, node.inputs = before.op_type, before.name, before.inputs
             node.attributes = {**before.attributes, "keepdims": 0}
 
