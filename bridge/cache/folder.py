@@ -38,7 +38,7 @@ with late:
 T = TypeVar("T")
 
 # The format of the documents and of what they name.
-FORMAT = 5
+FORMAT = 6
 
 _MAGIC = b"tflite-ort cache"
 _DOCUMENT = ".json"

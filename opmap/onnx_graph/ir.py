@@ -324,6 +324,14 @@ def before_reshapes(value: Value) -> Value:
     return value
 
 
+def reshaped_to(node: Node) -> tuple[int, ...] | None:
+    """The shape that a Reshape gives; None for another node, or where a size is not told."""
+    sizes = node.constant(1) if node.op_type == "Reshape" else None
+    if sizes is None or np.any(sizes < 1):
+        return None
+    return tuple(map(int, sizes))
+
+
 def leading_to(results: Iterable[Value], nodes: Sequence[Node]) -> list[Node]:
     """The nodes of `nodes` that `results` depend on."""
     wanted, used = set(map(id, results)), list[Node]()

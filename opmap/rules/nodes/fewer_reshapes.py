@@ -63,7 +63,7 @@ class _Dropping:
         groups: dict[tuple[int, Shape], list[tuple[ir.Node, ir.Node]]] = {}
         for node in self._graph.nodes:
             layer = self._layer(node)
-            target = _target(node)
+            target = ir.reshaped_to(node)
             if layer is not None and target is not None:
                 groups.setdefault((id(layer.inputs[0]), target[:-1]), []).append((layer, node))
         found = [self._join(lead, group) for (_, lead), group in groups.items()]
@@ -72,7 +72,7 @@ class _Dropping:
     def _layer(self, reshape: ir.Node) -> ir.Node | None:
         """The layer without a constant whose rows nothing but `reshape` reads, which keeps them.
         A session gives its results as rows: before these a Reshape takes no time."""
-        target, rows = _target(reshape), reshape.inputs[0]
+        target, rows = ir.reshaped_to(reshape), reshape.inputs[0]
         if target is None or len(target) < 3 or rows is None or self._reads[id(rows)] != 1:
             return None
         if id(reshape.outputs[0]) in self._results:
@@ -113,7 +113,7 @@ class _Dropping:
     def _reshaped_from(self, rows: ir.Value, shape: Shape) -> ir.Value | None:
         """The value of this shape that was reshaped to `rows`."""
         maker = rows.producer()
-        if maker is None or maker.op_type != "Reshape" or _target(maker) is None:
+        if maker is None or ir.reshaped_to(maker) is None:
             return None
         return maker.inputs[0] if self._shape(maker.inputs[0]) == shape else None
 
@@ -128,7 +128,7 @@ class _Dropping:
         behind = self._behind(node)
         if behind is None:
             return False
-        wanted = _target(behind)
+        wanted = ir.reshaped_to(behind)
         for source, shape, places in self._inputs(value, sorted(map(int, axes))):
             kept = tuple(1 if axis in places else size for axis, size in enumerate(shape))
             left = tuple(size for axis, size in enumerate(shape) if axis not in places)
@@ -146,7 +146,7 @@ class _Dropping:
         readers = self._readers.get(id(result), [])
         if len(readers) != 1 or self._reads[id(result)] != 1 or id(readers[0]) not in self._own:
             return None
-        return readers[0] if _target(readers[0]) is not None else None
+        return readers[0] if ir.reshaped_to(readers[0]) is not None else None
 
     def _inputs(
         self, value: ir.Value, axes: Sequence[int]
@@ -154,7 +154,7 @@ class _Dropping:
         """What may be reduced: a value, its shape, and the axes to reduce."""
         shape, found = self._shape(value), list[tuple[ir.Value, Shape, Sequence[int]]]()
         maker = value.producer()
-        if maker is not None and (target := _target(maker)) is not None:
+        if maker is not None and (target := ir.reshaped_to(maker)) is not None:
             shape, source = target, maker.inputs[0]
             before = self._shape(source)
             places = None if before is None else _moved(axes, shape, before)
@@ -187,11 +187,3 @@ def _units_and_depth(layer: ir.Node, weights: npt.NDArray[Any]) -> tuple[int, in
     """The last dimension of the rows that a layer makes, and of those that it takes."""
     first, second = weights.shape
     return (first, second) if layer.attributes.get("transB") else (second, first)
-
-
-def _target(node: ir.Node) -> Shape | None:
-    """The shape that a Reshape gives; None for another node, or where a size is not told."""
-    sizes = node.constant(1) if node.op_type == "Reshape" else None
-    if sizes is None or np.any(sizes < 1):
-        return None
-    return tuple(map(int, sizes))

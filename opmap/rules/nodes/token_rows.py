@@ -45,7 +45,7 @@ def write_rows(
         if not shape or shape[0] != 1 or _sizes(row.shape) != (1, *shape[2:]):
             continue
         read = readers.get(id(result), [])
-        whole = read and all(_target(reader) == shape[1:] for reader in read)
+        whole = read and all(ir.reshaped_to(reader) == shape[1:] for reader in read)
         if not whole or len(readers[id(cache)]) > 1 or graph.outputs.count(result) > 1:
             continue
         cache.shape = result.shape = shape[1:]
@@ -72,7 +72,7 @@ def as_numbers(graph: ir.Graph, inputs: Collection[int]) -> list[int]:
     for place in inputs:
         value = graph.inputs[place]
         read = readers.get(id(value), [])
-        numbers = [node for node in read if _target(node) == ()]
+        numbers = [node for node in read if ir.reshaped_to(node) == ()]
         lookups = [node for node in read if _is_lookup(node, value)]
         if not numbers or len(numbers) + len(lookups) < len(read) or value.shape != (1,):
             continue
@@ -92,7 +92,7 @@ def _look_up(graph: ir.Graph, node: ir.Node, readers: Readers) -> None:
     assert array is not None
     wanted: Shape = (1, *array.shape[1:])
     read = readers.get(id(result), [])
-    targets = {_target(reader) for reader in read}
+    targets = {ir.reshaped_to(reader) for reader in read}
     if result in graph.outputs:
         targets.add(None)
     if len(targets) == 1 and (target := targets.pop()) is not None:
@@ -122,15 +122,6 @@ def _replace(graph: ir.Graph, values: dict[int, ir.Value]) -> None:
     for node in graph.all_nodes():
         if any(id(each) in values for each in node.inputs):
             node.inputs = tuple(values.get(id(each), each) for each in node.inputs)
-
-
-def _target(node: ir.Node) -> Shape | None:
-    """The shape that a Reshape gives; None for another node, or where that is not known."""
-    sizes = node.constant(1) if node.op_type == "Reshape" else None
-    if sizes is None:
-        return None
-    shape = tuple(int(size) for size in sizes)
-    return None if min(shape, default=1) < 1 else shape
 
 
 def _sizes(shape: ir.Shape | None) -> Shape | None:
